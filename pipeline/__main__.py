@@ -1,0 +1,157 @@
+"""The command line: parses, calls a verb, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from ..transforms.dataset import DatasetError
+from .folder import FolderError
+from .match import NoMatchError
+from .settings import SettingsError, add_flags, load_settings
+
+_USAGE_ERRORS = (SettingsError, NoMatchError, FolderError, DatasetError)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise SettingsError(f"{message}: see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    verbose = "--verbose" in arguments
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s: %(message)s"
+    )
+    try:
+        return _run(arguments)
+    except _USAGE_ERRORS as error:
+        return _fail(error, 2, verbose)
+    except KeyboardInterrupt:
+        return _fail("interrupted: start the same command again to go on", 130, False)
+    except Exception as error:
+        return _fail(error, getattr(error, "exit_code", 1), verbose)
+
+
+def _fail(error: BaseException | str, exit_code: int, verbose: bool) -> int:
+    if verbose and isinstance(error, BaseException):
+        logging.getLogger(__name__).error("traceback", exc_info=error)
+    message = str(error) or type(error).__name__
+    if isinstance(error, BaseException) and exit_code == 1 and not hasattr(error, "exit_code"):
+        message = f"{type(error).__name__}: {message}"
+    print(f"spectrabeam: error: {' '.join(message.split())}", file=sys.stderr)
+    return exit_code
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _parser()
+    known, rest = parser.parse_known_args([_dashed(argument) for argument in arguments])
+    verb = known.verb
+    if verb not in ("extract", "plan") and rest:
+        raise SettingsError(f"{rest[0]}: {verb} takes no such argument: see spectrabeam {verb} --help")
+    if verb in ("extract", "plan"):
+        return _extract_or_plan(known, rest)
+    if verb == "sample":
+        from .sample import write_sample
+
+        print(write_sample(known.output, known.count, known.seed))
+        return 0
+    if verb == "inspect":
+        from .inspection import inspect
+
+        print(inspect(known))
+        return 0
+    from .verify import verify
+
+    problems, text = verify(known.dataset)
+    print(text)
+    return 1 if problems else 0
+
+
+def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
+    verb = known.verb
+    del known.verb
+    settings = load_settings(known)
+    if not settings.input:
+        raise SettingsError("input is not set: name folders, files or globs, such as --input recordings/")
+    if verb == "plan":
+        if rest or settings.beam:
+            _beam_options(rest, settings)
+        from .estimate import describe_plan
+
+        print(describe_plan(settings))
+        return 0
+    if not settings.output:
+        raise SettingsError("output is not set: name the dataset's folder, such as --output features/")
+    options = _beam_options(rest, settings)
+    from .extract import extract
+
+    print(extract(settings, options))
+    return 0
+
+
+def _beam_options(rest: list[str], settings):
+    from .runners import beam_options
+
+    return beam_options(rest, settings.beam, [flag for flag in _our_flags() if "_" not in flag])
+
+
+def _our_flags() -> list[str]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_flags(parser)
+    return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def _dashed(argument: str) -> str:
+    """Our own flags may come with any mixture of dashes and underscores."""
+    name, equals, value = argument.partition("=")
+    dashed = name.replace("_", "-")
+    return dashed + equals + value if name.startswith("--") and dashed in _DASHED_FLAGS else argument
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="spectrabeam",
+        description="Turns archives of raw waveforms into training-ready spectra.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=importlib.metadata.version("spectrabeam"))
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
+    beam_note = "Beam's own options, such as --runner, are passed on."
+    for verb, help_text in (
+        ("extract", "make a dataset of features from waveform files"),
+        ("plan", "say what extract would do, and write nothing"),
+    ):
+        sub = verbs.add_parser(
+            verb, help=help_text, description=help_text, epilog=beam_note, allow_abbrev=False
+        )
+        add_flags(sub)
+    sub = verbs.add_parser(
+        "inspect", help="show a dataset, or what is read of a waveform file", allow_abbrev=False
+    )
+    sub.add_argument("path", metavar="DATASET|FILE")
+    add_flags(sub)
+    sub = verbs.add_parser("verify", help="read a dataset back and check everything", allow_abbrev=False)
+    sub.add_argument("dataset", metavar="DATASET")
+    sub.add_argument("--verbose", action="store_true", help="show tracebacks")
+    sub = verbs.add_parser(
+        "sample", help="write simulated bearing vibration to try things with", allow_abbrev=False
+    )
+    sub.add_argument("--output", required=True, metavar="DIR", help="folder to fill")
+    sub.add_argument("--count", type=int, default=2000, metavar="N", help="waveform files (default: 2000)")
+    sub.add_argument("--seed", type=int, default=0, metavar="SEED", help="of the noise (default: 0)")
+    sub.add_argument("--verbose", action="store_true", help="show tracebacks")
+    return parser
+
+
+_DASHED_FLAGS = {flag for flag in _our_flags() if "_" not in flag}
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+if __name__ == "__main__":
+    sys.exit(main())

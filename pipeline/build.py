@@ -1,0 +1,36 @@
+"""The wiring, in the data's order."""
+
+from __future__ import annotations
+
+import apache_beam as beam
+
+from ..transforms.dataset import Layout
+from ..transforms.shard import ExtractShard
+from .finalize import finalize
+from .settings import Settings, content_settings, example_specs, fingerprint
+
+
+def build(pipeline: beam.Pipeline, layout: Layout, todo: list[int], settings: Settings) -> None:
+    """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
+    extract = ExtractShard(
+        layout.root, settings, example_specs(settings), fingerprint(content_settings(settings))
+    )
+    done = (
+        pipeline
+        | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number
+        | "Reshuffle" >> beam.Reshuffle()  # shard number, on any worker
+        | "ExtractShard" >> beam.ParDo(extract)  # shard number, its file written
+        | "CountShards" >> beam.combiners.Count.Globally()  # how many, once all are
+    )
+    _ = (
+        pipeline
+        | "Once" >> beam.Create([layout.root], reshuffle=False)  # folder
+        | "Finalize" >> beam.Map(commit, settings, beam.pvalue.AsSingleton(done))  # folder, now a dataset
+    )
+
+
+def commit(root: str, settings: Settings, shards: int) -> str:
+    """`finalize`, after `shards` shards were made."""
+    del shards  # only that they are there matters
+    finalize(root, settings)
+    return root

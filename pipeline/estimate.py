@@ -1,0 +1,80 @@
+"""The `plan` verb: the same plan as `extract`'s, one recording sent the real way, and a time from it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from ..transforms import parts, schema
+from ..transforms.dataset import Layout
+from .match import match
+from .plan import Plan, make_plan
+from .settings import Settings, content_settings, example_specs, fingerprint
+from .summary import plan_summary
+
+_TRIAL_SEGMENTS = 1024
+
+
+def describe_plan(settings: Settings) -> str:
+    """What `extract` would do with these settings. Nothing is left on disk."""
+    plan = make_plan(match(settings.input, settings, settings.output), settings)
+    sizes = plan.recordings.column("size").fill_null(0).to_numpy()
+    specs = example_specs(settings)
+    estimate: dict[str, Any] = {
+        "bytes_in": int(sizes.sum()),
+        "bytes_out": plan.segments * schema.example_bytes(specs),
+    }
+    if plan.segments:
+        estimate |= _try_some(plan, settings)
+    return plan_summary(plan, estimate)
+
+
+def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
+    """Sends the first blocks of the plan through the real steps, twice, and times the second pass."""
+    from ..transforms.compute import CompiledFrontend
+    from ..transforms.shard import extract_shard
+
+    shard = plan.shards[0]
+    blocks = plan.part(shard)
+    enough = 1 + int((blocks.column("count").to_numpy().cumsum() < _TRIAL_SEGMENTS).sum())
+    blocks = blocks.slice(0, enough)
+    frontend = CompiledFrontend(settings, settings.segment_length)
+    with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
+        layout = Layout(folder)
+        os.makedirs(layout.sidecars)
+        os.makedirs(layout.temporary)
+        name = layout.plan_part(0)
+        os.makedirs(layout.plan)
+        parts.write_part(name, shard.name, _whole_batches(blocks, settings))
+        sidecar, seconds = {}, 0.0
+        for _ in range(2):
+            began = time.perf_counter()
+            sidecar = extract_shard(
+                parts.read_part(name),
+                layout,
+                settings,
+                example_specs(settings),
+                frontend,
+                fingerprint(content_settings(settings)),
+            )
+            seconds = time.perf_counter() - began
+    done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
+    rate = done / seconds
+    rejected = sum(line["segments"] for line in sidecar["rejects"])
+    measured = f"{done} segments on this machine" + (
+        f", of which {rejected} were rejected" if rejected else ""
+    )
+    return {"seconds": plan.segments / rate, "rate": rate, "measured": measured}
+
+
+def _whole_batches(blocks: pa.Table, settings: Settings) -> pa.Table:
+    """Leaves out the end of the trial that would fill no batch, where there is more than one."""
+    total = int(blocks.column("count").to_numpy().sum())
+    if total < settings.batch_size:
+        return blocks
+    sums = blocks.column("count").to_numpy().cumsum()
+    return blocks.slice(0, int((sums <= max(total - total % settings.batch_size, sums[0])).sum()))

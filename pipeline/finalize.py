@@ -1,0 +1,202 @@
+"""The last step: shards checked against the plan, the ledger and the metadata written, the dataset committed."""
+
+from __future__ import annotations
+
+import collections
+import importlib.metadata
+import os
+import platform
+import shutil
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..transforms import frontend, rejects
+from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
+from .settings import Settings
+
+_LIBRARIES = ("apache-beam", "numpy", "pyarrow", "soundfile", "spectrabeam", "tensorflow", "tfx-bsl")
+
+
+class OutcomeError(Exception):
+    """The run ended without a dataset; `.spectrabeam/outcome.json` says why."""
+
+
+def finalize(root: str, settings: Settings) -> dict[str, Any]:
+    """Commits the dataset in `root`. Can be repeated: the same shards give the same files.
+
+    Returns:
+      the content of spectrabeam.json.
+
+    Raises:
+      OutcomeError: too many rejects, no example at all, or sums that do not balance.
+    """
+    layout = Layout(root)
+    plan = read_json(layout.plan_summary)
+    sidecars = [_checked_sidecar(layout, planned) for planned in plan["shards"]]
+    lines = rejects.merge([*plan["rejects"], *(line for sidecar in sidecars for line in sidecar["rejects"])])
+    ledger = _complete_ledger(pq.read_table(layout.plan_recordings), lines)
+    counts = _count(plan, sidecars, ledger, lines)
+    replace_file(layout.rejects, rejects.to_lines(lines).encode())
+    _write_ledger(layout, ledger)
+    _judge(layout, counts, settings.max_reject_fraction)
+    _export_frontend(layout, settings)
+    metadata = _metadata(plan, sidecars, counts, settings)
+    write_json(layout.metadata, metadata)
+    return metadata
+
+
+def _checked_sidecar(layout: Layout, planned: dict[str, Any]) -> dict[str, Any]:
+    sidecar = read_json(layout.sidecar(_name(planned["shard"])))
+    size = os.stat(os.path.join(layout.root, planned["file"])).st_size
+    rejected = sum(line["segments"] for line in sidecar["rejects"])
+    problems = [
+        f"{what} is {found}, not {expected}"
+        for what, found, expected in (
+            ("the plan", sidecar["digest"], planned["digest"]),
+            ("its length", size, sidecar["bytes"]),
+            ("examples + rejected segments", sidecar["examples"] + rejected, planned["segments"]),
+        )
+        if found != expected
+    ]
+    if problems:
+        _fail(layout, 1, f"{planned['file']} does not fit: {'; '.join(problems)}: start the run again")
+    return sidecar
+
+
+def _name(text: str) -> ShardName:
+    split, _, index = text.rpartition("-")
+    return ShardName(split, int(index))
+
+
+def _complete_ledger(ledger: pa.Table, lines: list[dict[str, Any]]) -> pa.Table:
+    """Adds what was written and rejected of each recording."""
+    lost: collections.Counter[str] = collections.Counter()
+    for line in lines:
+        lost[line["recording"]] += line["segments"]
+    planned = ledger.column("segments_planned").to_numpy()
+    rejected = pa.array([lost[name] for name in ledger.column("id").to_pylist()], pa.int64())
+    written = pa.array(planned - rejected.to_numpy(), pa.int64())
+    for name, column in (("segments_written", written), ("segments_rejected", rejected)):
+        ledger = ledger.set_column(ledger.schema.get_field_index(name), name, column)
+    return ledger
+
+
+def _count(
+    plan: dict[str, Any], sidecars: list[dict[str, Any]], ledger: pa.Table, lines: list[dict[str, Any]]
+) -> dict[str, Any]:
+    written = ledger.column("segments_written").to_numpy()
+    reasons: dict[str, dict[str, int]] = {}
+    unused = set(ledger.filter(pa.array(written == 0)).column("id").to_pylist())
+    for line in lines:
+        reason = reasons.setdefault(line["reason"], {"recordings": 0, "segments": 0})
+        reason["recordings"] += line["recording"] in unused
+        reason["segments"] += line["segments"]
+    return {
+        "recordings": {
+            "matched": len(ledger),
+            "used": int((written > 0).sum()),
+            "rejected": int((written == 0).sum()),
+        },
+        "segments": {
+            "planned": plan["segments"],
+            "examples": sum(sidecar["examples"] for sidecar in sidecars),
+            "rejected": sum(line["segments"] for line in lines),
+        },
+        "rejects": dict(sorted(reasons.items())),
+        "left_out": plan["left_out"],
+    }
+
+
+def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
+    """Fails a run whose sums do not balance, that made nothing, or that rejected too much."""
+    segments, recordings = counts["segments"], counts["recordings"]
+    if segments["planned"] != segments["examples"] + segments["rejected"]:
+        _fail(layout, 1, f"the accounting does not balance: {segments}")
+    common = max(
+        counts["rejects"].items(), key=lambda item: (sum(item[1].values()), item[0]), default=("", {})
+    )[0]
+    if not segments["examples"]:
+        why = f", most often {common}" if common else ""
+        _fail(
+            layout, 3, f"no example came out of {recordings['matched']} recordings{why}: see {layout.rejects}"
+        )
+    fraction = max(
+        recordings["rejected"] / recordings["matched"],
+        segments["rejected"] / segments["planned"],
+    )
+    if fraction > allowed:
+        _fail(
+            layout,
+            3,
+            f"{recordings['rejected']} of {recordings['matched']} recordings and {segments['rejected']} of "
+            f"{segments['planned']} segments were rejected, most often {common}; that is {fraction:.1%}, and "
+            f"max_reject_fraction={allowed:g}: see {layout.rejects}, mend the files or raise the fraction",
+        )
+
+
+def _fail(layout: Layout, exit_code: int, message: str) -> None:
+    write_json(layout.outcome, {"exit_code": exit_code, "message": message})
+    raise OutcomeError(message)
+
+
+def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(ledger, sink)
+    replace_file(layout.ledger, sink.getvalue().to_pybytes())
+
+
+def _export_frontend(layout: Layout, settings: Settings) -> None:
+    features = frontend.feature_settings(settings)
+    if not features:
+        return
+    temporary = os.path.join(layout.temporary, f"frontend.{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    frontend.save_module(frontend.make_module(features, settings.segment_length), temporary)
+    shutil.rmtree(layout.frontend, ignore_errors=True)
+    os.replace(temporary, layout.frontend)
+
+
+def _metadata(
+    plan: dict[str, Any], sidecars: list[dict[str, Any]], counts: dict[str, Any], settings: Settings
+) -> dict[str, Any]:
+    """The content of spectrabeam.json: only what follows from input, settings and versions."""
+    features = frontend.feature_settings(settings)
+    splits: dict[str, dict[str, Any]] = {name: {"examples": 0, "shards": []} for name in plan["splits"]}
+    for planned, sidecar in zip(plan["shards"], sidecars, strict=True):
+        split = splits[_name(planned["shard"]).split]
+        split["examples"] += sidecar["examples"]
+        split["shards"].append(
+            {"file": planned["file"], **{key: sidecar[key] for key in ("examples", "bytes", "crc32c")}}
+        )
+    computed_by = {tuple(sorted(sidecar["computed_by"].items())) for sidecar in sidecars}
+    warnings = list(plan["warnings"])
+    if len(computed_by) > 1:
+        warnings.append(
+            "the shards were computed on different devices or versions: their last bits may differ"
+        )
+    return {
+        "format_version": FORMAT_VERSION,
+        "settings": plan["settings"],
+        "fingerprint": plan["fingerprint"],
+        "plan": plan["plan"],
+        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES}
+        | {"python": platform.python_version()},
+        "computed_by": [dict(pairs) for pairs in sorted(computed_by)],
+        "frontend": frontend.frontend_id(features, settings.segment_length),
+        "compression": settings.compression,
+        "sample_rate": plan["sample_rate"],
+        "segment_length": settings.segment_length,
+        "hop_length": settings.hop,
+        "scale": settings.scale,
+        "features": plan["features"],
+        "axes": {
+            key: feature.axes(settings.segment_length, plan["sample_rate"])
+            for key, feature in features.items()
+        },
+        "label_names": plan["label_names"],
+        "counts": counts,
+        "splits": splits,
+        "warnings": warnings,
+    }

@@ -1,0 +1,237 @@
+"""The output folder: whose it is, one writer at a time, what an earlier attempt left, starting over."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ..transforms import parts
+from ..transforms.dataset import (
+    METADATA,
+    DatasetError,
+    Layout,
+    ShardName,
+    load_dataset,
+    read_json,
+    write_json,
+)
+from ..transforms.rejects import PASSING
+from .plan import Plan
+from .settings import Settings, content_settings, differences, example_specs, fingerprint, stored_settings
+
+_DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl")
+
+
+class FolderError(ValueError):
+    """The output folder cannot be used; the message says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What is left to do in a folder.
+
+    Attributes:
+      todo: numbers of the shards to make.
+      kept: shards that an earlier attempt finished.
+      committed: the dataset is there and is what this run would make.
+    """
+
+    todo: list[int]
+    kept: list[ShardName]
+    committed: bool
+
+
+@contextlib.contextmanager
+def claim(layout: Layout) -> Iterator[None]:
+    """Holds the folder's lock; a killed process frees it.
+
+    Raises:
+      FolderError: the folder holds other things, cannot be written, or another process is writing to it.
+    """
+    _refuse_others(layout)
+    try:
+        for folder in (layout.root, layout.work, layout.plan, layout.sidecars, layout.temporary):
+            os.makedirs(folder, exist_ok=True)
+        handle = os.open(layout.lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise FolderError(f"output={layout.root} cannot be written: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(handle, 100).decode("ascii", "replace").strip()
+            raise FolderError(
+                f"output={layout.root} is being written by another run ({owner or 'unknown'}): wait for it, or choose another folder"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {os.uname().nodename}\n".encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+def _refuse_others(layout: Layout) -> None:
+    """Refuses a folder that holds files but was not made by this program."""
+    try:
+        entries = os.listdir(layout.root)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise FolderError(f"output={layout.root} is a file: name a folder") from None
+    except OSError as error:
+        raise FolderError(f"output={layout.root} cannot be read: {error.strerror}") from None
+    ours = METADATA in entries or os.path.isdir(layout.work)
+    if entries and not ours:
+        raise FolderError(
+            f"output={layout.root} holds other files ({sorted(entries)[0]} …) and was not made by spectrabeam: "
+            "name an empty or a new folder"
+        )
+
+
+def clear(layout: Layout) -> None:
+    """Removes a dataset: first what makes it one, then files whose names are ours; nothing else."""
+    for name in (METADATA, "dataset_info.json"):
+        _remove(os.path.join(layout.root, name))
+    for name in os.listdir(layout.sidecars):
+        _remove(os.path.join(layout.sidecars, name))
+    for name in os.listdir(layout.root):
+        if ShardName.parse(name) or name in _DOCUMENTS:
+            _remove(os.path.join(layout.root, name))
+    shutil.rmtree(layout.frontend, ignore_errors=True)
+    for folder in (layout.plan, layout.temporary):
+        for name in os.listdir(folder):
+            _remove(os.path.join(folder, name))
+    _remove(layout.outcome)
+
+
+def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
+    """Writes the plan and finds what an earlier attempt finished of it.
+
+    Raises:
+      FolderError: a dataset or finished shards of other settings, or a dataset of another input, are there.
+    """
+    content = content_settings(settings)
+    if os.path.exists(layout.metadata):
+        return _compare_committed(layout, plan, content)
+    _refuse_other_settings(layout, content)
+    _remove(layout.outcome)
+    _remove(layout.plan_summary)
+    for folder in (layout.plan, layout.temporary):
+        for name in os.listdir(folder):
+            _remove(os.path.join(folder, name))
+    digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
+    pq.write_table(plan.recordings, layout.plan_recordings)
+    write_json(layout.plan_summary, _summary(plan, settings, content, digests))
+    finished = {
+        number
+        for number, (shard, digest) in enumerate(zip(plan.shards, digests, strict=True))
+        if _is_finished(layout, shard.name, digest, fingerprint(content))
+    }
+    kept = [plan.shards[number].name for number in sorted(finished)]
+    _remove_stale(layout, set(kept))
+    return Work([n for n in range(len(plan.shards)) if n not in finished], kept, committed=False)
+
+
+def _summary(
+    plan: Plan, settings: Settings, content: Mapping[str, Any], digests: list[str]
+) -> dict[str, Any]:
+    """What Finalize needs to know, beside the parts and the ledger."""
+    return {
+        "settings": stored_settings(settings),
+        "fingerprint": fingerprint(content),
+        "features": {name: spec.to_json() for name, spec in example_specs(settings).items()},
+        "splits": sorted(settings.splits),
+        "shards": [
+            {
+                "shard": str(shard.name),
+                "file": shard.name.file_name,
+                "segments": shard.segments,
+                "digest": digest,
+            }
+            for shard, digest in zip(plan.shards, digests, strict=True)
+        ],
+        "plan": plan_digest(plan, digests),
+        "rejects": [reject.to_json() for reject in plan.rejects],
+        "left_out": plan.left_out,
+        "label_names": plan.label_names,
+        "sample_rate": plan.sample_rate,
+        "warnings": plan.warnings,
+        "segments": plan.segments,
+    }
+
+
+def plan_digest(plan: Plan, digests: list[str]) -> str:
+    """Names the whole input as planned: every part, and every reject."""
+    rejects = [[reject.to_json()["recording"], reject.reason.value] for reject in plan.rejects]
+    return fingerprint({"shards": digests, "rejects": rejects, "labels": plan.label_names})
+
+
+def _compare_committed(layout: Layout, plan: Plan, content: Mapping[str, Any]) -> Work:
+    try:
+        dataset = load_dataset(layout.root)
+    except DatasetError as error:
+        raise FolderError(f"{error}; --overwrite starts over") from None
+    stored = {name: value for name, value in dataset.metadata["settings"].items() if name in content}
+    if changed := differences(stored, content):
+        raise FolderError(
+            f"output={layout.root} was made with other settings ({'; '.join(changed)}): use the same, another folder, or --overwrite"
+        )
+    digests = [parts.digest(shard.name, plan.part(shard)) for shard in plan.shards]
+    if dataset.metadata["plan"] == plan_digest(plan, digests):
+        return Work([], [shard.name for shard in plan.shards], committed=True)
+    columns = ["id", "size"]
+    old = {(row["id"], row["size"]) for row in pq.read_table(layout.ledger, columns=columns).to_pylist()}
+    new = {(row["id"], row["size"]) for row in plan.recordings.select(columns).to_pylist()}
+    raise FolderError(
+        f"output={layout.root} was made from another input (+{len(new - old)} −{len(old - new)} recordings): "
+        "use another folder, or --overwrite to start over"
+    )
+
+
+def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:
+    if not os.path.exists(layout.plan_summary) or not any(os.scandir(layout.sidecars)):
+        return
+    stored = {
+        name: value for name, value in read_json(layout.plan_summary)["settings"].items() if name in content
+    }
+    if changed := differences(stored, content):
+        raise FolderError(
+            f"output={layout.root} holds an unfinished run with other settings ({'; '.join(changed)}): "
+            "use the same to finish it, another folder, or --overwrite"
+        )
+
+
+def _is_finished(layout: Layout, shard: ShardName, digest: str, settings: str) -> bool:
+    """Whether a shard is there as planned, and nothing that it rejected has become readable since."""
+    try:
+        sidecar = read_json(layout.sidecar(shard))
+        size = os.stat(layout.shard(shard)).st_size
+        same = (sidecar["digest"], sidecar["settings"], sidecar["bytes"]) == (digest, settings, size)
+        causes = {reject["reason"] for reject in sidecar["rejects"]}
+    except (OSError, DatasetError, KeyError):
+        return False
+    return same and not (causes & {reason.value for reason in PASSING})
+
+
+def _remove_stale(layout: Layout, kept: set[ShardName]) -> None:
+    """Removes shards and sidecars that are not part of the plan as it is now."""
+    names = {str(shard) + ".json" for shard in kept}
+    for name in os.listdir(layout.sidecars):
+        if name not in names:
+            _remove(os.path.join(layout.sidecars, name))
+    for name in os.listdir(layout.root):
+        shard = ShardName.parse(name)
+        if shard is not None and shard not in kept:
+            _remove(os.path.join(layout.root, name))
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

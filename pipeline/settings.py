@@ -1,0 +1,355 @@
+"""The settings of a run: the flags, the YAML keys and the checks that follow from one dataclass."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pydantic
+import yaml
+
+from ..transforms import frontend, schema
+from ..transforms.dataset import METADATA, DatasetError, read_json
+from ..transforms.setting import setting, settings_group
+from ..transforms.settings import ShardSettings
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
+_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_UNITS |= {"kiB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class SettingsError(ValueError):
+    """Wrong settings; the message says which, where, the value, the rule and the cure."""
+
+
+def _parse_size(value: Any) -> Any:
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value.strip())
+        if not match:
+            raise ValueError(
+                f"{value!r} is no size: write bytes or a number with kB, MB, GB, KiB, MiB or GiB, such as 128MiB"
+            )
+        return int(float(match[1]) * _UNITS[match[2] or ""])
+    return value
+
+
+def _parse_splits(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    splits = {}
+    for item in value.split(","):
+        name, equals, fraction = (part.strip() for part in item.partition("="))
+        if not equals or name in splits:
+            raise ValueError(
+                f"{value!r}: write each split once as NAME=FRACTION, such as train=0.8,validation=0.1,test=0.1"
+            )
+        splits[name] = fraction
+    return splits
+
+
+@settings_group
+class Settings(ShardSettings):
+    """All settings of `extract`; a group of settings stands beside the code that obeys it."""
+
+    input: tuple[str, ...] = setting(
+        (), "folders, files or globs; NAME=PATH gives the ids of one input a prefix", content=False
+    )
+    output: str | None = setting(None, "the dataset's folder", content=False)
+    label_from: str | None = setting(
+        None, "where labels come from: path:REGEX with a group (?P<label>…), searched in the id"
+    )
+    splits: dict[str, float] = setting(
+        {"train": 0.8, "validation": 0.1, "test": 0.1}, "split names and their fractions, by hash of the file"
+    )
+    seed: int = setting(0, "salt of the hashes that choose splits and the order of blocks")
+    shard_size: int = setting(
+        128 << 20, "bytes of one shard before compression, estimated; 128MiB and the like", ge=1
+    )
+    num_shards: int | None = setting(
+        None, "shards in all, shared over the splits by size; instead of shard_size", ge=1
+    )
+    max_reject_fraction: float = setting(
+        0.05,
+        "fraction of recordings or segments that may be rejected before the run fails",
+        ge=0,
+        le=1,
+        content=False,
+    )
+    overwrite: bool = setting(
+        False, "start over: remove the dataset that is in the output folder", content=False
+    )
+    verbose: bool = setting(False, "show tracebacks and debug messages", content=False)
+    beam: dict[str, Any] = setting({}, "Beam's own options, with underscores", content=False)
+
+    _size = pydantic.field_validator("shard_size", mode="before")(_parse_size)
+    _split_text = pydantic.field_validator("splits", mode="before")(_parse_splits)
+
+    @pydantic.field_validator("input", mode="before")
+    @classmethod
+    def _one_input(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @pydantic.field_validator("splits")
+    @classmethod
+    def _check_splits(cls, splits: dict[str, float]) -> dict[str, float]:
+        for name, fraction in splits.items():
+            if not _SPLIT_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot be a split's name: use letters, digits and _")
+            if not 0 < fraction <= 1:
+                raise ValueError(f"{name}={fraction} must be above 0 and at most 1")
+        if abs(sum(splits.values()) - 1) > 1e-6:
+            raise ValueError(f"the fractions add up to {sum(splits.values()):g}, not to 1")
+        return splits
+
+    @pydantic.field_validator("label_from")
+    @classmethod
+    def _check_label_from(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        kind, _, pattern = value.partition(":")
+        if kind != "path":
+            raise ValueError(f"{value!r} must begin with path: and a regular expression")
+        try:
+            groups = re.compile(pattern).groupindex
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        if "label" not in groups:
+            raise ValueError(f"{pattern!r} has no group (?P<label>…)")
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _check_combinations(self) -> Settings:
+        if self.features is not None and self.epsilon is not None:
+            raise ValueError(
+                "epsilon: is a flag of the default spectrum; where features is given, set it in its mapping"
+            )
+        if self.features == {} and not self.keep_waveform:
+            raise ValueError(
+                "features: is empty, so an example would hold nothing: name a feature or set keep_waveform"
+            )
+        if isinstance(self.beam, dict) and (
+            unknown := [key for key in self.beam if not isinstance(key, str)]
+        ):
+            raise ValueError(f"beam: keys are option names, not {unknown[0]!r}")
+        return self
+
+    @property
+    def label_pattern(self) -> re.Pattern[str] | None:
+        """What finds the label in a recording's id."""
+        return None if self.label_from is None else re.compile(self.label_from.partition(":")[2])
+
+
+def example_specs(settings: Settings) -> dict[str, schema.FeatureSpec]:
+    """Every key of the examples that these settings make."""
+    specs = schema.context_specs(labels=settings.label_from is not None)
+    specs |= frontend.feature_specs(frontend.feature_settings(settings), settings.segment_length)
+    if settings.keep_waveform:
+        specs["waveform"] = schema.FeatureSpec(settings.keep_waveform, (settings.segment_length,))
+    return dict(sorted(specs.items()))
+
+
+def content_settings(settings: Settings) -> dict[str, Any]:
+    """Everything that can change an example's content or place, as JSON values."""
+    values = pydantic.TypeAdapter(Settings).dump_python(settings, mode="json")
+    content = {field.name: values[field.name] for field in _fields() if _extra(field.name)["content"]}
+    content["hop_length"] = settings.hop
+    content["features"] = frontend.settings_json(frontend.feature_settings(settings))
+    content["epsilon"] = None
+    return content
+
+
+def stored_settings(settings: Settings) -> dict[str, Any]:
+    """The `settings` of spectrabeam.json, from which `--config` repeats a run."""
+    return content_settings(settings) | {
+        "input": [_absolute(path) for path in settings.input],
+        "max_reject_fraction": settings.max_reject_fraction,
+    }
+
+
+def fingerprint(content: Mapping[str, Any]) -> str:
+    """Names content settings."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Each setting that differs, with both values."""
+    return [
+        f"{name}: {json.dumps(old.get(name), ensure_ascii=False)} in the folder, "
+        f"{json.dumps(new.get(name), ensure_ascii=False)} now"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """A flag for every setting but `beam`, with underscores or dashes."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings in YAML; or a dataset's spectrabeam.json, to repeat its run",
+    )
+    for field in _fields():
+        if field.name == "beam":
+            continue
+        flags = {"--" + field.name.replace("_", "-"): None, "--" + field.name: None}
+        default = _default(field.name)
+        shown = "" if default in (None, (), False, "") else f" (default: {_display(default)})"
+        options: dict[str, Any] = {
+            "help": (_info(field.name).description + shown).replace("%", "%%"),
+            "default": None,
+        }
+        if field.name == "input":
+            options |= {"nargs": "+", "action": "extend", "metavar": "PATH"}
+        elif default is False:
+            options |= {"nargs": "?", "const": _extra(field.name)["const"], "metavar": "VALUE"}
+        else:
+            options["metavar"] = field.name.rsplit("_", 1)[-1].upper()
+        parser.add_argument(*flags, dest=field.name, **options)
+
+
+def load_settings(arguments: argparse.Namespace, beam_flags: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from the YAML file, with the flags above it.
+
+    Raises:
+      SettingsError: a file cannot be read, a key is unknown, a value breaks its rule.
+    """
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    if arguments.config:
+        values = _read_config(arguments.config)
+        sources = dict.fromkeys(values, f" ({arguments.config})")
+        known = {field.name for field in _fields()}
+        for key in values:
+            if key not in known:
+                raise SettingsError(f"{key}: no such setting{sources[key]}{suggest(str(key), known)}")
+    flags = {name: value for name, value in vars(arguments).items() if name != "config" and value is not None}
+    for name in flags:
+        sources[name] = ""
+    values |= {name: value for name, value in flags.items() if name in {field.name for field in _fields()}}
+    if beam_flags:
+        values["beam"] = (values.get("beam") or {}) | dict(beam_flags)
+    try:
+        return Settings(**{name: value for name, value in values.items() if value is not None})
+    except pydantic.ValidationError as error:
+        raise SettingsError(_explain(error, sources)) from None
+    except TypeError as error:
+        raise SettingsError(str(error)) from None
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`: did you mean …?`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f": did you mean {close[0]}?" if close else ""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe, and refuses a key that stands twice, where YAML would take the last silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key!r} stands twice", key_node.start_mark
+                )
+            if isinstance(key, str):
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    try:
+        if os.path.basename(path) == METADATA:
+            stored = read_json(path).get("settings")
+            if not isinstance(stored, dict):
+                raise SettingsError(f"config={path} holds no settings: it is not the metadata of a dataset")
+            return {"output": os.path.dirname(os.path.abspath(path))} | stored
+        with open(path, encoding="utf-8") as file:
+            values = yaml.load(file, _StrictLoader)
+    except OSError as error:
+        raise SettingsError(f"config={path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"config={path} is no text in UTF-8") from None
+    except DatasetError as error:
+        raise SettingsError(f"config: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise SettingsError(f"config={path} is no YAML{where}: {getattr(error, 'problem', error)}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise SettingsError(
+            f"config={path} holds a {type(values).__name__}, not settings: write lines of NAME: VALUE"
+        )
+    return values
+
+
+def _explain(error: pydantic.ValidationError, sources: Mapping[str, str]) -> str:
+    lines = []
+    for problem in error.errors(include_url=False):
+        path = [str(part) for part in problem["loc"]]
+        message = problem["msg"].removeprefix("Value error, ")
+        if not path:
+            lines.append(message)
+            continue
+        name = path[0] if path[0] != "splits" or len(path) == 1 else ".".join(path)
+        if len(path) > 1 and path[0] in ("features", "beam", "input"):
+            name = ".".join(path)
+        where = sources.get(path[0], "")
+        if problem["type"] == "unexpected_keyword_argument":
+            lines.append(f"{name}: no such setting{where}")
+            continue
+        value = problem.get("input")
+        shown = (
+            ""
+            if isinstance(value, (dict, tuple))
+            else f"={value!r}"
+            if isinstance(value, str)
+            else f"={value}"
+        )
+        if problem["type"] == "value_error":
+            lines.append(f"{name}{where}: {message}")
+        else:
+            lines.append(f"{name}{shown}{where}: {message[0].lower()}{message[1:]}")
+    unique = list(dict.fromkeys(lines))
+    return "; ".join(unique)
+
+
+def _fields() -> Sequence[dataclasses.Field]:
+    return dataclasses.fields(Settings)  # type: ignore[arg-type]
+
+
+def _info(name: str) -> Any:
+    return Settings.__pydantic_fields__[name]  # type: ignore[attr-defined]
+
+
+def _extra(name: str) -> dict[str, Any]:
+    return _info(name).json_schema_extra
+
+
+def _default(name: str) -> Any:
+    return _info(name).get_default(call_default_factory=True)
+
+
+def _display(default: Any) -> str:
+    if isinstance(default, dict):
+        return ",".join(f"{name}={value:g}" for name, value in default.items())
+    return str(default)
+
+
+def _absolute(path: str) -> str:
+    name, equals, rest = path.partition("=")
+    if equals and name.isidentifier() and not os.path.exists(path):
+        return f"{name}={os.path.abspath(rest)}"
+    return os.path.abspath(path)

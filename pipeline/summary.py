@@ -1,0 +1,162 @@
+"""Results as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..transforms.dataset import Layout
+from .plan import Plan, split_table
+
+_CURES = {
+    "read": "reading: raise --read-threads, or move the input to faster storage",
+    "compute": "computing: more cores or workers, or a GPU",
+    "encode": "encoding: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
+    "write": "writing: faster storage for the output",
+}
+
+
+def extraction_summary(metadata: Mapping[str, Any], run: Mapping[str, Any], layout: Layout) -> str:
+    """What a run of `extract` did, and what to do next."""
+    counts = metadata["counts"]
+    seconds = run["total_s"]
+    rate = run["examples"] / run["shards_s"] if run["shards_s"] else 0.0
+    lines = [
+        *_counts(counts),
+        f"Splits      {_splits(metadata)}",
+        *_rejects(counts),
+        f"Written     {_bytes(_total_bytes(metadata))} in {_shards(metadata)} shards to {layout.root}",
+        f"Time        {seconds:.1f} s in all, {run['plan_s']:.1f} s of it for planning; {rate:,.0f} examples/s once running",
+    ]
+    if run["shards_kept"]:
+        lines.append(f"Kept        {run['shards_kept']} shards of an earlier attempt")
+    lines += _stages(run)
+    lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
+    lines.append(f"Next        spectrabeam inspect {layout.root}")
+    return "\n".join(lines)
+
+
+def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
+    """A committed dataset at a glance."""
+    features = [
+        f"{key} {value['dtype']}{value['shape'] or ''}" for key, value in metadata["features"].items()
+    ]
+    labels = metadata["label_names"]
+    lines = [
+        f"Dataset     {layout.root}",
+        *_counts(metadata["counts"]),
+        f"Splits      {_splits(metadata)}",
+        *_rejects(metadata["counts"]),
+        f"Example     {', '.join(features)}",
+        f"Segments    {metadata['segment_length']} samples every {metadata['hop_length']}, at {metadata['sample_rate']:g} Hz",
+    ]
+    for key, axes in metadata["axes"].items():
+        for axis in axes:
+            last = axis["first"] + axis["step"] * (axis["count"] - 1)
+            lines.append(
+                f"Axis        {key}: {axis['name']} from {axis['first']:g} to {last:g} {axis['unit']} in steps of {axis['step']:g}"
+            )
+    if labels is not None:
+        lines.append(f"Labels      {', '.join(f'{index} {name}' for index, name in enumerate(labels))}")
+    lines.append(
+        f"Files       {_shards(metadata)} shards, {_bytes(_total_bytes(metadata))}, compression {metadata['compression']}"
+    )
+    lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
+    return "\n".join(lines)
+
+
+def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
+    """What `extract` would do."""
+    matched = plan.recordings.num_rows
+    rejected = matched - sum(1 for count in plan.recordings.column("segments_planned").to_pylist() if count)
+    lines = [
+        f"Recordings  {matched:,} matched = {matched - rejected:,} planned + {rejected:,} rejected",
+        f"Segments    {plan.segments:,} planned",
+        *_left_out(plan.left_out),
+    ]
+    by_reason: dict[str, int] = {}
+    for reject in plan.rejects:
+        by_reason[reject.reason.value] = by_reason.get(reject.reason.value, 0) + 1
+    lines += [f"Rejected    {count:,} {reason}" for reason, count in sorted(by_reason.items())]
+    lines += [f"            {reject.to_json()['recording']}: {reject.message}" for reject in plan.rejects[:3]]
+    lines += _table(plan)
+    lines.append(
+        f"Bytes       {_bytes(estimate['bytes_in'])} in, about {_bytes(estimate['bytes_out'])} out, in {len(plan.shards)} shards"
+    )
+    if "seconds" in estimate:
+        lines.append(
+            f"Time        about {estimate['seconds']:,.0f} s at {estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
+        )
+    lines += [f"Warning     {warning}" for warning in plan.warnings]
+    lines.append("Nothing was written.")
+    return "\n".join(lines)
+
+
+def _counts(counts: Mapping[str, Any]) -> list[str]:
+    recordings, segments = counts["recordings"], counts["segments"]
+    return [
+        f"Recordings  {recordings['matched']:,} matched = {recordings['used']:,} used + {recordings['rejected']:,} rejected",
+        f"Segments    {segments['planned']:,} planned = {segments['examples']:,} examples + {segments['rejected']:,} rejected",
+        *_left_out(counts["left_out"]),
+    ]
+
+
+def _left_out(left_out: Mapping[str, int]) -> list[str]:
+    return (
+        [f"Left out    {', '.join(f'{count:,} {reason}' for reason, count in left_out.items())}"]
+        if left_out
+        else []
+    )
+
+
+def _splits(metadata: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {split['examples']:,}" for name, split in metadata["splits"].items())
+
+
+def _rejects(counts: Mapping[str, Any]) -> list[str]:
+    return [
+        f"Rejected    {reason}: {number['recordings']:,} recordings, {number['segments']:,} planned segments"
+        for reason, number in counts["rejects"].items()
+    ]
+
+
+def _stages(run: Mapping[str, Any]) -> list[str]:
+    """Where the threads' time went, and what bounds the run."""
+    stages: Mapping[str, float] = run["stage_s"]
+    total = sum(stages.values())
+    if not total:
+        return []
+    shares = ", ".join(
+        f"{stage} {seconds:.1f} s ({seconds / total:.0%})" for stage, seconds in stages.items()
+    )
+    most = max(stages, key=lambda stage: stages[stage])
+    return [f"Stages      {shares}, summed over threads", f"Bound by    {_CURES[most]}"]
+
+
+def _table(plan: Plan) -> list[str]:
+    table = split_table(plan)
+    labels = sorted({label for counter in table.values() for label in counter})
+    if not table:
+        return []
+    width = max(8, *(len(label) for label in labels)) if labels else 8
+    names = [label or "segments" for label in labels]
+    lines = ["Split       " + " ".join(f"{name:>{width}}" for name in names)]
+    for split, counter in table.items():
+        lines.append(f"{split:<11} " + " ".join(f"{counter[label]:>{width},}" for label in labels))
+    return lines
+
+
+def _shards(metadata: Mapping[str, Any]) -> int:
+    return sum(len(split["shards"]) for split in metadata["splits"].values())
+
+
+def _total_bytes(metadata: Mapping[str, Any]) -> int:
+    return sum(shard["bytes"] for split in metadata["splits"].values() for shard in split["shards"])
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,54 @@
+"""The `spectrabeam` distribution; also Beam's `--setup_file` for remote workers."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+# The folders of the checkout are the packages, so nothing generic lands in a user's environment.
+FOLDERS = {
+    "spectrabeam.pipeline": "pipeline",
+    "spectrabeam.transforms": "transforms",
+    "spectrabeam.transforms.formats": "transforms/formats",
+}
+README = Path(__file__).with_name("README.md")
+
+setup(
+    name="spectrabeam",
+    version="0.1.0",
+    description="Turns archives of raw waveforms into training-ready spectra, with Apache Beam and TensorFlow",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    packages=list(FOLDERS),
+    package_dir=FOLDERS,
+    entry_points={"console_scripts": ["spectrabeam=spectrabeam.pipeline.__main__:main"]},
+    install_requires=[
+        "apache-beam>=2.70,<3",
+        "google-crc32c>=1.5",  # without a crc32c in C, Beam fails at its first record only
+        "numpy>=1.26",
+        "pyarrow>=16",
+        "pydantic>=2.8,<3",
+        "pyyaml>=6",
+        "rich>=13.7",
+        "soundfile>=0.13",
+        "tensorflow>=2.21,<3",  # tfx-bsl 1.21 pins 2.21, the first pair with wheels for Python 3.13
+        "tfx-bsl>=1.21,<2",
+    ],
+    extras_require={
+        "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
+        "dev": ["basedpyright", "hypothesis>=6.100", "pytest>=8", "ruff>=0.12", "scipy>=1.11"],
+        "bench": ["psutil>=5.9", "scipy>=1.11"],
+    },
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering",
+    ],
+)

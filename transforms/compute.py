@@ -1,0 +1,124 @@
+"""The frontend of a worker process: loaded once, compiled once, called with fixed batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+from . import device, frontend
+from .batch import is_aligned
+from .frontend import FrontendSettings
+
+logger = logging.getLogger(__name__)
+
+# XLA and plain TensorFlow differ in the last bits; both stay within 4e-7 of a row's largest magnitude.
+JIT_TOLERANCE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Computed:
+    """What the frontend makes of a batch.
+
+    Attributes:
+      features: key to float32 [batch_size, …], read-only.
+      row_sums: float32 [batch_size], all samples and feature values of a row added up: not finite where any
+        of them is not, or where the sum itself overflows.
+    """
+
+    features: dict[str, np.ndarray]
+    row_sums: np.ndarray
+
+
+class CompiledFrontend:
+    """One concrete function for batches of exactly [batch_size, segment_length].
+
+    Thread-safe: several threads may call it at once, and on a CPU that is how all cores are used.
+
+    Attributes:
+      computed_by: device, whether XLA ran, and the versions that decide the last bits.
+      threads: how many callers at once keep the device busy.
+      traces: how often the graph was traced; 1 for the whole life of the process.
+    """
+
+    def __init__(self, settings: FrontendSettings, segment_length: int):
+        tf = device.load_tensorflow()
+        self._features = frontend.feature_settings(settings)
+        self._shape = (settings.batch_size, segment_length)
+        self._device = device.set_up(settings.device)
+        self.threads = len(os.sched_getaffinity(0)) if self._device == "/CPU:0" else 2
+        self.traces = 0
+        jit = settings.jit != "off" and bool(self._features)
+        with device.quiet_stderr():  # XLA announces itself
+            self._run = self._compile(jit)
+            if jit and not self._agrees_with_plain() and settings.jit == "auto":
+                logger.warning(
+                    "XLA's values differ from plain TensorFlow's on this machine: jit=auto goes on without it"
+                )
+                jit = False
+                self._run = self._compile(jit)
+        self.computed_by = {
+            "device": self._device.strip("/").split(":")[0],
+            "xla": jit,
+            "tensorflow": tf.__version__,
+            "machine": platform.machine(),
+        }
+
+    def __call__(self, waveform: np.ndarray) -> Computed:
+        """Runs the graph on float32 [batch_size, segment_length]; `waveform` is not needed afterwards."""
+        assert waveform.shape == self._shape
+        assert waveform.dtype == np.float32
+        tf = device.load_tensorflow()
+        with tf.device(self._device):
+            # Without a copy where the memory suits TensorFlow: it is read only during this call.
+            aligned = is_aligned(waveform)
+            tensor = (
+                tf.experimental.dlpack.from_dlpack(waveform.__dlpack__())
+                if aligned
+                else tf.constant(waveform)
+            )
+            features, row_sums = self._run(tensor)
+        if self._device != "/CPU:0":
+            features = {key: value.cpu() for key, value in features.items()}
+        arrays = {key: np.asarray(memoryview(value)) for key, value in features.items()}
+        return Computed(arrays, row_sums.numpy())
+
+    def _compile(self, jit: bool) -> Any:
+        tf = device.load_tensorflow()
+        self.traces = 0
+
+        def graph(waveform: Any) -> tuple[dict[str, Any], Any]:
+            self.traces += 1  # runs while tracing only
+            features = {key: feature.graph(waveform) for key, feature in self._features.items()}
+            row_sums = tf.reduce_sum(waveform, axis=1)
+            for values in features.values():
+                row_sums += tf.reduce_sum(values, axis=list(range(1, len(values.shape))))
+            return features, row_sums
+
+        signature = [tf.TensorSpec(self._shape, tf.float32, name="waveform")]
+        with tf.device(self._device):
+            return tf.function(graph, input_signature=signature, jit_compile=jit).get_concrete_function()
+
+    def _agrees_with_plain(self) -> bool:
+        """Whether XLA compiles the graph here, and gives plain TensorFlow's magnitudes for noise, a sine and silence."""
+        tf = device.load_tensorflow()
+        rows, length = self._shape
+        probe = np.random.default_rng(0).standard_normal(self._shape, np.float32)
+        probe[0] = 0
+        probe[rows // 2] = np.sin(np.arange(length) * (0.1 * np.pi))
+        try:
+            compiled = self(probe).features
+        except tf.errors.OpError as error:
+            logger.warning("XLA cannot compile the frontend here: %s", error.message.splitlines()[0])
+            return False
+        for key, feature in self._features.items():
+            with tf.device(self._device):
+                plain = feature.magnitude(feature.graph(tf.constant(probe)).numpy())
+            differs = np.abs(feature.magnitude(compiled[key]) - plain)
+            if not (differs <= JIT_TOLERANCE * np.maximum(plain.max(axis=-1, keepdims=True), 1.0)).all():
+                return False
+        return True

@@ -1,0 +1,74 @@
+"""What an example holds: names, types and shapes, for the writer, for readers and for the metadata."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Small values beside the features, in the order of the record's bytes.
+CONTEXT = {
+    "channel": "int64",
+    "label": "int64",
+    "recording": "bytes",
+    "sample_rate": "float32",
+    "start": "int64",
+    "valid": "int64",
+}
+RESERVED = frozenset({*CONTEXT, "labels", "target", "start_time_ns", "carry", "waveform", "target_waveform"})
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSpec:
+    """One key of an example.
+
+    Attributes:
+      dtype: float32, int64, bytes, or int16: little-endian samples in one bytes value.
+      shape: of the decoded value, without the batch axis; () for a single value.
+    """
+
+    dtype: str
+    shape: tuple[int, ...] = ()
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the values in a record."""
+        width = {"float32": 4, "int16": 2, "int64": 3, "bytes": 32}[self.dtype]
+        return width * math.prod(self.shape)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands under `features` in spectrabeam.json."""
+        return {"dtype": self.dtype, "shape": list(self.shape)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> FeatureSpec:
+        """The inverse of `to_json`."""
+        return FeatureSpec(value["dtype"], tuple(value["shape"]))
+
+
+def context_specs(*, labels: bool) -> dict[str, FeatureSpec]:
+    """The small values of an example; `label` only where the dataset has labels."""
+    return {name: FeatureSpec(dtype) for name, dtype in CONTEXT.items() if labels or name != "label"}
+
+
+def example_bytes(specs: Mapping[str, FeatureSpec]) -> int:
+    """Estimated length of a record, from the static shapes; its framing included."""
+    return 16 + 8 + sum(len(name) + 16 + spec.num_bytes for name, spec in specs.items())
+
+
+def parse_spec(specs: Mapping[str, FeatureSpec], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    """What `tf.io.parse_example` takes to read `keys` (all by default).
+
+    An int16 waveform comes as one string; `tf.io.decode_raw(value, tf.int16)` gives its samples.
+    """
+    from .device import load_tensorflow
+
+    tf = load_tensorflow()
+    types = {"float32": tf.float32, "int64": tf.int64, "bytes": tf.string, "int16": tf.string}
+    return {
+        name: tf.io.FixedLenFeature(
+            [] if specs[name].dtype == "int16" else specs[name].shape, types[specs[name].dtype]
+        )
+        for name in (specs if keys is None else keys)
+    }

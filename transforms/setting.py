@@ -1,0 +1,39 @@
+"""How a setting is declared: once, with its default, unit, rule and help.
+
+A group of settings is a frozen dataclass beside the code that obeys it; `pipeline.settings` joins the
+groups into one flat set, from which flags, YAML keys, help and the documented table follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+from pydantic.dataclasses import dataclass as _dataclass
+from typing_extensions import dataclass_transform
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(pydantic.Field,))
+def settings_group(cls: type) -> type:
+    """Makes `cls` a frozen, self-checking, keyword-only dataclass that refuses unknown keys."""
+    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+    return _dataclass(frozen=True, kw_only=True, config=config)(cls)
+
+
+def setting(default: Any, help: str, *, content: bool = True, const: str = "true", **rules: Any) -> Any:
+    """One setting.
+
+    Args:
+      default: its value where nothing is said; lists and dicts are copied.
+      help: one phrase: meaning, unit, and what other values do.
+      content: whether it can change an example's content or place, and so belongs to the fingerprint.
+      const: what the bare flag means for settings that are switches.
+      **rules: pydantic's constraints (`ge`, `gt`, `le`, `pattern` …).
+    """
+    extra = {"content": content, "const": const}
+    if isinstance(default, (list, dict)):
+        kind, value = type(default), default
+        return pydantic.Field(
+            default_factory=lambda: kind(value), description=help, json_schema_extra=extra, **rules
+        )
+    return pydantic.Field(default=default, description=help, json_schema_extra=extra, **rules)

@@ -1,0 +1,156 @@
+"""The DoFn that makes one shard, from its part of the plan to its file and sidecar."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.utils.shared import Shared
+
+from .ahead import map_ahead
+from .batch import Buffers, plan_batches, read_batch, reject_non_finite
+from .compute import CompiledFrontend
+from .dataset import Layout, write_json
+from .elements import Batch, Block
+from .encode import ExampleEncoder
+from .files import open_local
+from .formats.choose import Readers
+from .metrics import StageTimes, count_shard
+from .parts import Part, read_part
+from .rejects import Reject, merge
+from .schema import FeatureSpec
+from .settings import ShardSettings
+from .write import ShardWriter
+
+_BYTES_AHEAD = 192 << 20
+
+
+def extract_shard(
+    part: Part,
+    layout: Layout,
+    settings: ShardSettings,
+    specs: Mapping[str, FeatureSpec],
+    frontend: CompiledFrontend,
+    fingerprint: str,
+    open_file: Callable[[bytes], BinaryIO] = open_local,
+) -> dict:
+    """Makes one shard: read, segment, batch, frontend, encode, write, each ahead of the next.
+
+    Returns:
+      the sidecar, which is on disk already.
+    """
+    times, began = StageTimes(), time.perf_counter()
+    readers = Readers(settings)
+    encoder = ExampleEncoder(specs)
+    buffers = Buffers((settings.batch_size, settings.segment_length))
+    rejects: list[Reject] = []
+    batches = 0
+
+    def read(blocks: list[Block]) -> tuple[Batch, list[Reject]]:
+        with times.measure("read"):
+            return read_batch(
+                blocks,
+                waveform=buffers.take(),
+                open_file=open_file,
+                readers=readers.get,
+                segments=settings,
+                samples=settings,
+            )
+
+    def compute(read_result: tuple[Batch, list[Reject]]) -> tuple[Batch, dict[str, np.ndarray], list[Reject]]:
+        batch, lost = read_result
+        with times.measure("compute"):
+            computed = frontend(batch.waveform)
+        lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
+        return batch, computed.features, lost
+
+    depth = ahead(settings)
+    temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.tfrecord")
+    with (
+        ThreadPoolExecutor(settings.read_threads, "read") as reading,
+        ThreadPoolExecutor(frontend.threads, "compute") as computing,
+        ShardWriter(layout.shard(part.shard), temporary, settings.compression) as writer,
+    ):
+        rows = plan_batches(part.blocks, settings.batch_size, settings.hop)  # [Block] a batch
+        waveforms = map_ahead(read, rows, reading, depth)  # (Batch, [Reject])
+        computed = map_ahead(
+            compute, waveforms, computing, frontend.threads + 1
+        )  # (Batch, {key: rows}, [Reject])
+        for batch, features, lost in computed:
+            with times.measure("encode"):
+                records = encoder.encode(batch, features | kept_waveform(batch, specs))  # [Record]
+            with times.measure("write"):
+                writer.write(records)
+            buffers.give_back(batch.waveform)
+            rejects += lost
+            batches += 1
+        with times.measure("write"):
+            info = writer.close()
+
+    sidecar = {
+        "shard": str(part.shard),
+        "digest": part.digest,
+        "settings": fingerprint,
+        "examples": info.examples,
+        "bytes": info.num_bytes,
+        "crc32c": info.crc32c,
+        "rejects": merge(reject.to_json() for reject in rejects),
+        "computed_by": frontend.computed_by,
+        "batches": batches,
+        "stage_us": times.us(),
+        "wall_us": int((time.perf_counter() - began) * 1e6),
+    }
+    write_json(layout.sidecar(part.shard), sidecar)
+    return sidecar
+
+
+def ahead(settings: ShardSettings) -> int:
+    """Batches to read ahead: enough to keep the readers busy, within a fixed share of memory."""
+    batch_bytes = settings.batch_size * settings.segment_length * 4
+    return max(2, min(2 * settings.read_threads + 2, _BYTES_AHEAD // batch_bytes))
+
+
+def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, np.ndarray]:
+    """The samples to store, where they are wanted."""
+    if "waveform" not in specs:
+        return {}
+    return {"waveform": batch.waveform if batch.stored is None else batch.stored}
+
+
+class ExtractShard(beam.DoFn):
+    """Shard number in, shard number out; everything else goes through the dataset's folder.
+
+    Args:
+      root: the dataset's folder.
+      settings: everything that decides what is done.
+      specs: the keys of an example.
+      fingerprint: names the settings; kept in each sidecar.
+    """
+
+    def __init__(
+        self, root: str, settings: ShardSettings, specs: Mapping[str, FeatureSpec], fingerprint: str
+    ):
+        self._layout = Layout(root)
+        self._settings = settings
+        self._specs = dict(specs)
+        self._fingerprint = fingerprint
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        """Loads the frontend, once per worker process."""
+        settings = self._settings
+        self._frontend = self._shared.acquire(lambda: CompiledFrontend(settings, settings.segment_length))
+
+    def process(self, element: int) -> Iterator[int]:
+        """Makes the shard with that number."""
+        part = read_part(self._layout.plan_part(element))
+        sidecar = extract_shard(
+            part, self._layout, self._settings, self._specs, self._frontend, self._fingerprint
+        )
+        count_shard(sidecar)
+        yield element
