@@ -60,15 +60,16 @@ def set_up(device: Literal["auto", "cpu", "gpu"]) -> str:
     tf = load_tensorflow()
     with quiet_stderr():
         gpus = [] if device == "cpu" else tf.config.list_physical_devices("GPU")
-    try:
-        if gpus:
-            for gpu in gpus:
-                tf.config.experimental.set_memory_growth(gpu, True)
-        else:
-            tf.config.set_visible_devices([], "GPU")
-            tf.config.threading.set_intra_op_parallelism_threads(1)
-    except RuntimeError:  # TensorFlow is running already in this process, with its owner's settings
-        logger.info("TensorFlow is already initialised: its thread and memory settings stay as they are")
+        try:
+            if gpus:
+                for gpu in gpus:
+                    tf.config.experimental.set_memory_growth(gpu, True)
+            else:
+                tf.config.set_visible_devices([], "GPU")
+                tf.config.threading.set_intra_op_parallelism_threads(1)
+        except RuntimeError:  # TensorFlow is running already in this process, with its owner's settings
+            logger.info("TensorFlow is already initialised: its thread and memory settings stay as they are")
+        tf.constant(0)  # the devices are made at the first operation, with more chatter
     if gpus:
         return "/GPU:0"
     if device == "gpu":
