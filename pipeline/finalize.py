@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import importlib.metadata
 import os
 import platform
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from ..transforms import frontend, rejects
 from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
+from .ledger import completed
 from .settings import Settings
 
 _LIBRARIES = ("apache-beam", "numpy", "pyarrow", "soundfile", "spectrabeam", "tensorflow", "tfx-bsl")
@@ -36,7 +36,7 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     plan = read_json(layout.plan_summary)
     sidecars = [_checked_sidecar(layout, planned) for planned in plan["shards"]]
     lines = rejects.merge([*plan["rejects"], *(line for sidecar in sidecars for line in sidecar["rejects"])])
-    ledger = _complete_ledger(pq.read_table(layout.plan_recordings), lines)
+    ledger = completed(pq.read_table(layout.plan_recordings), lines)
     counts = _count(plan, sidecars, ledger, lines)
     replace_file(layout.rejects, rejects.to_lines(lines).encode())
     _write_ledger(layout, ledger)
@@ -68,19 +68,6 @@ def _checked_sidecar(layout: Layout, planned: dict[str, Any]) -> dict[str, Any]:
 def _name(text: str) -> ShardName:
     split, _, index = text.rpartition("-")
     return ShardName(split, int(index))
-
-
-def _complete_ledger(ledger: pa.Table, lines: list[dict[str, Any]]) -> pa.Table:
-    """Adds what was written and rejected of each recording."""
-    lost: collections.Counter[str] = collections.Counter()
-    for line in lines:
-        lost[line["recording"]] += line["segments"]
-    planned = ledger.column("segments_planned").to_numpy()
-    rejected = pa.array([lost[name] for name in ledger.column("id").to_pylist()], pa.int64())
-    written = pa.array(planned - rejected.to_numpy(), pa.int64())
-    for name, column in (("segments_written", written), ("segments_rejected", rejected)):
-        ledger = ledger.set_column(ledger.schema.get_field_index(name), name, column)
-    return ledger
 
 
 def _count(

@@ -7,44 +7,18 @@ import functools
 import hashlib
 import unicodedata
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 
 from ..transforms import parts, schema
-from ..transforms.ahead import map_ahead
 from ..transforms.dataset import ShardName
-from ..transforms.elements import Description
-from ..transforms.files import open_local
-from ..transforms.formats.choose import HEAD_BYTES, Readers, format_by_content
-from ..transforms.rejects import Reason, Reject, RejectError, text
+from ..transforms.rejects import Reason, Reject
 from ..transforms.segment import count_segments, cut_blocks
-from .match import Found, Matches
-from .settings import Settings, SettingsError, example_specs
-
-_HEADER_THREADS = 8
-LEDGER = pa.schema(
-    [
-        ("id", pa.string()),
-        ("uri", pa.string()),
-        ("size", pa.int64()),
-        ("modified", pa.timestamp("ns", "UTC")),
-        ("format", pa.string()),
-        ("sample_rate", pa.float64()),
-        ("channels", pa.int32()),
-        ("frames_declared", pa.int64()),
-        ("frames", pa.int64()),
-        ("group", pa.string()),
-        ("split", pa.string()),
-        ("label", pa.string()),
-        ("segments_planned", pa.int64()),
-        ("segments_written", pa.int64()),
-        ("segments_rejected", pa.int64()),
-        ("shards", pa.list_(pa.string())),
-        ("warnings", pa.list_(pa.string())),
-    ]
-)
+from .describe import Recording, describe, keep_rate, label
+from .ledger import planned_ledger
+from .match import Matches
+from .settings import Settings, example_specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +36,10 @@ class Plan:
     """What a run is to do.
 
     Attributes:
-      recordings: the ledger before anything is read, every matched recording, sorted by id.
+      recordings: the ledger before anything is read.
       blocks: in the order of the shards, with the columns of `parts.SCHEMA`.
       shards: in order; the position is the shard's number.
-      rejects: what cannot be used, as far as names, sizes and headers show.
+      rejects: what cannot be used, as far as names, sizes and headers show, sorted by recording.
       left_out: files that were not matched, and segments that were not wanted, by cause.
       label_names: class names by index, or None where there are no labels.
       sample_rate: Hz, of every example.
@@ -91,255 +65,182 @@ class Plan:
         return self.blocks.slice(shard.first, shard.blocks)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Usable:
-    found: Found
-    description: Description
-    label: str | None
-
-
 def make_plan(matches: Matches, settings: Settings) -> Plan:
     """Decides what becomes of every recording.
 
     Raises:
       SettingsError: a setting is missing that the files do not say, or their sample rates differ.
     """
-    described, rejects = _describe_all(matches.found, settings)
-    rejects = matches.rejects + rejects
-    sample_rate, described, mismatched = _choose_rate(described, settings)
-    usable, unlabelled = _label(described, settings)
-    rejects += mismatched + unlabelled
-    label_names = None if settings.label_pattern is None else sorted({str(item.label) for item in usable})
-    split_names = sorted(settings.splits)
-    splits = _assign_splits(usable, settings, split_names)
-    table, left_out, too_short = _cut_all(usable, splits, label_names, settings)
-    rejects += too_short
-    blocks, shards = _shard(table, split_names, settings)
+    described, unreadable = describe(matches.found, settings)  # [Recording], [Reject]
+    sample_rate, same_rate, mismatched = keep_rate(described, settings)
+    recordings, unlabelled = label(same_rate, settings)
+    splits = sorted(settings.splits)
+    split_of = assign_splits(recordings, settings)  # [recordings]
+    cuts = cut_all(recordings, split_of, settings)  # [blocks], by split and hash
+    shards = shard_blocks(cuts.counts, split_of[cuts.owner], splits, settings)  # [PlannedShard]
+    label_names = None if settings.label_from is None else sorted({str(item.label) for item in recordings})
     return Plan(
-        recordings=_ledger(matches, usable, described, [split_names[i] for i in splits], blocks, shards),
-        blocks=blocks.select(parts.SCHEMA.names),
+        recordings=planned_ledger(
+            matches,
+            recordings,
+            [splits[i] for i in split_of],
+            np.bincount(cuts.owner, cuts.counts, len(recordings)).astype(np.int64),
+            _shards_of(cuts.owner, shards, len(recordings)),
+        ),
+        blocks=_block_table(recordings, cuts, label_names),
         shards=shards,
-        rejects=sorted(rejects, key=lambda reject: reject.recording),
-        left_out=matches.left_out | left_out,
+        rejects=sorted(
+            matches.rejects + unreadable + mismatched + unlabelled + cuts.rejects,
+            key=lambda reject: reject.recording,
+        ),
+        left_out=matches.left_out | cuts.left_out,
         label_names=label_names,
         sample_rate=sample_rate,
-        warnings=_warn(shards, settings),
+        warnings=_warnings(shards, settings),
     )
 
 
-def _describe_all(
-    found: list[Found], settings: Settings
-) -> tuple[list[tuple[Found, Description]], list[Reject]]:
-    readers = Readers(settings)
-
-    def describe(item: Found) -> Description | Reject:
-        try:
-            try:
-                if item.format is not None:
-                    reader = readers.get(item.format)
-                    if not reader.needs_header:
-                        return reader.describe(None, item.size)
-                with open_local(item.uri) as file:
-                    format_name = item.format or format_by_content(file.read(HEAD_BYTES))
-                    if format_name is None:
-                        raise RejectError(
-                            Reason.UNKNOWN_FORMAT if item.size else Reason.EMPTY,
-                            "neither name nor content shows the format: set input_format"
-                            if item.size
-                            else "the file has 0 bytes",
-                        )
-                    return readers.get(format_name).describe(file, item.size)
-            except OSError as error:
-                raise RejectError(
-                    Reason.UNREADABLE, f"the file cannot be read: {error.strerror or error}"
-                ) from error
-        except RejectError as error:
-            return Reject(item.recording, "plan", error.reason, str(error))
-
-    try:
-        if any(item.format is None or readers.get(item.format).needs_header for item in found):
-            with ThreadPoolExecutor(_HEADER_THREADS, "plan") as pool:
-                results = list(map_ahead(describe, found, pool, depth=1024))
-        else:
-            results = [describe(item) for item in found]
-    except RejectError:
-        raise
-    except ValueError as error:  # from a reader: a setting is missing
-        raise SettingsError(str(error)) from None
-    described = [
-        (item, got) for item, got in zip(found, results, strict=True) if isinstance(got, Description)
-    ]
-    return described, [got for got in results if isinstance(got, Reject)]
-
-
-def _choose_rate(
-    described: list[tuple[Found, Description]], settings: Settings
-) -> tuple[float, list[tuple[Found, Description]], list[Reject]]:
-    """The dataset's one sample rate; recordings with another are rejected, or refused where none is expected."""
-    counts = Counter(description.sample_rate for _, description in described)
-    if settings.sample_rate is None and len(counts) > 1:
-        table = ", ".join(f"{rate:g} Hz: {count}" for rate, count in sorted(counts.items()))
-        raise SettingsError(
-            f"the recordings have several sample rates ({table}) and a dataset has one: set sample_rate to the one to use"
-        )
-    rate = settings.sample_rate if settings.sample_rate is not None else next(iter(counts), 0.0)
-    assert rate is not None
-    kept, rejects = [], []
-    for item, description in described:
-        if description.sample_rate == rate:
-            kept.append((item, description))
-        else:
-            message = f"sample_rate={description.sample_rate:g} Hz, but {rate:g} Hz is expected: resample the file, or set sample_rate"
-            rejects.append(Reject(item.recording, "plan", Reason.RATE_MISMATCH, message))
-    return rate, kept, rejects
-
-
-def _label(
-    described: list[tuple[Found, Description]], settings: Settings
-) -> tuple[list[_Usable], list[Reject]]:
-    pattern = settings.label_pattern
-    usable, rejects = [], []
-    for item, description in described:
-        label = None
-        if pattern is not None:
-            found = pattern.search(text(item.recording))
-            label = found["label"] if found else None
-            if label is None:
-                message = f"label_from={settings.label_from} finds no label in the path: mend the expression, or leave the file out"
-                rejects.append(Reject(item.recording, "plan", Reason.LABEL_MISSING, message))
-                continue
-        usable.append(_Usable(item, description, label))
-    return usable, rejects
-
-
 def hash_id(recording: bytes) -> bytes:
-    """A recording's id as hashes use it: composed the same way on every file system."""
+    """A recording's id as hashes use it: composed the same way (NFC) on every file system."""
     if recording.isascii():
         return recording
     name = recording.decode("utf-8", "surrogateescape")
     return unicodedata.normalize("NFC", name).encode("utf-8", "surrogateescape")
 
 
-def _hash(seed: int, purpose: str, *what: bytes) -> int:
-    salted = hashlib.blake2b(f"{purpose}:{seed}".encode(), digest_size=8)
-    for item in what:
-        salted.update(b"\0" + item)
-    return int.from_bytes(salted.digest(), "big")
+def _hash(salted: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(salted, digest_size=8).digest(), "big")
 
 
-def _assign_splits(usable: list[_Usable], settings: Settings, names: list[str]) -> np.ndarray:
-    """Index of each recording's split: its group's hash, read as a fraction, falls into one of them."""
-    edges = np.cumsum([settings.splits[name] for name in names])
-    hashes = [_hash(settings.seed, "split", hash_id(item.found.recording)) for item in usable]
+def assign_splits(recordings: list[Recording], settings: Settings) -> np.ndarray:
+    """Each recording's split, as an index into the sorted names, int64 [recordings].
+
+    The salted hash of its group, read as a fraction, falls into one of them; the group is the file.
+    """
+    salt = b"split:%d\0" % settings.seed
+    hashes = [_hash(salt + hash_id(recording.found.recording)) for recording in recordings]
     fractions = np.array(hashes, np.uint64).astype(np.float64) / 2.0**64
-    return np.minimum(np.searchsorted(edges, fractions, side="right"), len(names) - 1)
+    edges = np.cumsum([settings.splits[name] for name in sorted(settings.splits)])
+    return np.minimum(np.searchsorted(edges, fractions, side="right"), len(edges) - 1)
 
 
-def _cut_all(
-    usable: list[_Usable], splits: np.ndarray, label_names: list[str] | None, settings: Settings
-) -> tuple[pa.Table, dict[str, int], list[Reject]]:
-    """All blocks, with their split and the hash that orders them."""
+@dataclasses.dataclass(frozen=True)
+class Cuts:
+    """All blocks, in the order of the dataset.
+
+    Attributes:
+      owner: index of each block's recording, int64 [blocks].
+      channel, starts, counts: channel index, first sample and number of segments, int64 [blocks].
+      rejects: recordings without any segment.
+      left_out: segments that the settings do not want, by cause.
+    """
+
+    owner: np.ndarray
+    channel: np.ndarray
+    starts: np.ndarray
+    counts: np.ndarray
+    rejects: list[Reject]
+    left_out: dict[str, int]
+
+
+def cut_all(recordings: list[Recording], split_of: np.ndarray, settings: Settings) -> Cuts:
+    """Cuts every channel into blocks and orders them by split and by a salted hash, so that rows are scattered."""
     cut = functools.lru_cache(maxsize=4096)(lambda frames: cut_blocks(frames, settings))
     count = functools.lru_cache(maxsize=4096)(lambda frames: count_segments(frames, settings))
-    labels = {name: index for index, name in enumerate(label_names or ())}
-    left_out: Counter[str] = Counter()
+    salt = b"order:%d\0" % settings.seed
+    short = above = 0
     rejects: list[Reject] = []
-    owner, channel, starts, counts, hashes = [], [], [], [], []
-    for index, item in enumerate(usable):
-        frames, channels = item.description.frames, item.description.channels
-        number = count(frames)
-        left_out["segments with too few real samples"] += channels * number.short
-        left_out["segments above max_segments"] += channels * (number.total - number.short - number.used)
+    owners: list[int] = []
+    channels: list[int] = []
+    piece_starts: list[np.ndarray] = []
+    piece_counts: list[np.ndarray] = []
+    hashes: list[int] = []
+    for index, recording in enumerate(recordings):
+        description = recording.description
+        number = count(description.frames)
+        short += description.channels * number.short
+        above += description.channels * (number.total - number.short - number.used)
         if not number.used:
-            message = _too_short(frames, settings)
-            rejects.append(Reject(item.found.recording, "plan", Reason.TOO_SHORT, message))
+            message = _too_short(description.frames, settings)
+            rejects.append(Reject(recording.found.recording, "plan", Reason.TOO_SHORT, message))
             continue
-        block_starts, block_counts = cut(frames)
-        key = hash_id(item.found.recording)
-        for each in range(channels):
-            owner.append(np.full(len(block_starts), index))
-            channel.append(np.full(len(block_starts), each))
-            starts.append(block_starts)
-            counts.append(block_counts)
-            hashes += [
-                _hash(settings.seed, "order", key, b"%d" % each, b"%d" % start)
-                for start in block_starts.tolist()
-            ]
-    joined = [
-        np.concatenate(arrays) if arrays else np.empty(0, np.int64)
-        for arrays in (owner, channel, starts, counts)
-    ]
-    of, channel_of, start_of, count_of = joined
-    order = np.lexsort((start_of, channel_of, of, np.array(hashes, np.uint64), splits[of])) if len(of) else of
-    of = of[order]
-
-    def column(values: list, kind: pa.DataType) -> pa.Array:
-        return pa.array(values, kind).take(pa.array(of))
-
-    found = [item.found for item in usable]
-    described = [item.description for item in usable]
-    table = pa.table(
-        {
-            "recording": column([item.recording for item in found], pa.binary()),
-            "uri": column([item.uri for item in found], pa.binary()),
-            "format": column([item.format for item in described], pa.string()),
-            "size": column([item.size for item in found], pa.int64()),
-            "channels": column([item.channels for item in described], pa.int32()),
-            "frames": column([item.frames for item in described], pa.int64()),
-            "sample_rate": column([item.sample_rate for item in described], pa.float64()),
-            "channel": pa.array(channel_of[order], pa.int32()),
-            "start": pa.array(start_of[order], pa.int64()),
-            "count": pa.array(count_of[order], pa.int64()),
-            "label": column([labels.get(str(item.label)) if labels else None for item in usable], pa.int64()),
-            "split": pa.array(splits[of] if len(of) else of, pa.int32()),
-            "owner": pa.array(of, pa.int64()),
-        }
+        starts, counts = cut(description.frames)
+        key = salt + hash_id(recording.found.recording)
+        for channel in range(description.channels):
+            owners.append(index)
+            channels.append(channel)
+            piece_starts.append(starts)
+            piece_counts.append(counts)
+            hashes += [_hash(b"%b\0%d\0%d" % (key, channel, start)) for start in starts.tolist()]
+    lengths = [len(starts) for starts in piece_starts]
+    owner = np.repeat(np.array(owners, np.int64), lengths)
+    channel_of = np.repeat(np.array(channels, np.int64), lengths)
+    starts = np.concatenate([np.empty(0, np.int64), *piece_starts])
+    counts = np.concatenate([np.empty(0, np.int64), *piece_counts])
+    order = np.lexsort((starts, channel_of, owner, np.array(hashes, np.uint64), split_of[owner]))
+    left_out = {"segments with too few real samples": short, "segments above max_segments": above}
+    return Cuts(
+        owner=owner[order],
+        channel=channel_of[order],
+        starts=starts[order],
+        counts=counts[order],
+        rejects=rejects,
+        left_out={cause: number for cause, number in left_out.items() if number},
     )
-    return table, {reason: number for reason, number in left_out.items() if number}, rejects
 
 
 def _too_short(frames: int, settings: Settings) -> str:
     if settings.tail == "drop" and frames < settings.segment_length:
         rule = f"fewer than segment_length={settings.segment_length}: set tail=pad, or a shorter segment"
     else:
-        rule = f"less than min_valid={settings.min_valid:g} of segment_length={settings.segment_length}: lower either"
+        share = f"min_valid={settings.min_valid:g} of segment_length={settings.segment_length}"
+        rule = f"fewer than {share}: lower either"
     return f"{frames} samples are {rule}"
 
 
-def _shard(
-    table: pa.Table, split_names: list[str], settings: Settings
-) -> tuple[pa.Table, list[PlannedShard]]:
-    """Cuts each split's blocks into runs of nearly equal segment count."""
-    counts = table.column("count").to_numpy()
-    split_of = table.column("split").to_numpy()
-    segments = {i: int(counts[split_of == i].sum()) for i in range(len(split_names))}
-    blocks = {i: int((split_of == i).sum()) for i in range(len(split_names))}
-    wanted = _shard_counts(segments, blocks, settings)
-    shards: list[PlannedShard] = []
-    first = 0
-    for i, name in enumerate(split_names):
-        ends = cut_evenly(counts[first : first + blocks[i]], wanted[i])
+def shard_blocks(
+    counts: np.ndarray, split_of: np.ndarray, splits: list[str], settings: Settings
+) -> list[PlannedShard]:
+    """Cuts each split's blocks into runs of nearly equal segment count.
+
+    Args:
+      counts: segments of each block, int64 [blocks], ordered by split.
+      split_of: index of each block's split, int64 [blocks].
+      splits: the splits' names.
+      settings: how many shards, or of what size.
+    """
+    blocks = np.bincount(split_of, minlength=len(splits)).tolist()
+    segments = np.bincount(split_of, counts, len(splits)).astype(int).tolist()
+    wanted = count_shards(segments, blocks, settings)
+    shards, first = [], 0
+    for split, number, shard_count in zip(splits, blocks, wanted, strict=True):
+        ends = cut_evenly(counts[first : first + number], shard_count)
         for index, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            size = int(counts[first + begin : first + end].sum())
-            shards.append(PlannedShard(ShardName(name, index), first + begin, end - begin, size))
-        first += blocks[i]
-    return table, shards
+            total = int(counts[first + begin : first + end].sum())
+            shards.append(PlannedShard(ShardName(split, index), first + begin, end - begin, total))
+        first += number
+    return shards
 
 
-def _shard_counts(segments: dict[int, int], blocks: dict[int, int], settings: Settings) -> dict[int, int]:
-    """Shards of each split: by size, or the given total shared by the largest remainder."""
+def count_shards(segments: list[int], blocks: list[int], settings: Settings) -> list[int]:
+    """Shards of each split: by size, or the given total shared by the largest remainder.
+
+    No more than a split has blocks, and one at least where it has any.
+    """
     if settings.num_shards is None:
         num_bytes = schema.example_bytes(example_specs(settings))
-        return {i: min(blocks[i], -(-segments[i] * num_bytes // settings.shard_size)) for i in segments}
-    total = sum(segments.values())
-    shares = {i: settings.num_shards * n / total for i, n in segments.items() if n}
-    counts = {i: max(1, int(share)) for i, share in shares.items()}
-    spare = settings.num_shards - sum(counts.values())
-    for i in sorted(shares, key=lambda i: (int(shares[i]) - shares[i], i)):
+        return [
+            min(most, -(-number * num_bytes // settings.shard_size))
+            for number, most in zip(segments, blocks, strict=True)
+        ]
+    shares = [settings.num_shards * number / max(1, sum(segments)) for number in segments]
+    counts = [max(1, int(share)) if share else 0 for share in shares]
+    spare = settings.num_shards - sum(counts)
+    for i in sorted(range(len(shares)), key=lambda i: (int(shares[i]) - shares[i], i)):
         if spare > 0 and shares[i] > counts[i]:
             counts[i] += 1
             spare -= 1
-    return {i: min(blocks[i], counts.get(i, 0)) for i in segments}
+    return [min(count, most) for count, most in zip(counts, blocks, strict=True)]
 
 
 def cut_evenly(counts: np.ndarray, runs: int) -> list[int]:
@@ -359,75 +260,58 @@ def cut_evenly(counts: np.ndarray, runs: int) -> list[int]:
         return []
     sums = np.cumsum(counts)
     targets = sums[-1] * np.arange(1, runs) / runs
-    before = np.searchsorted(sums, targets)  # the item that reaches the target
-    below = np.where(before > 0, sums[before - 1], 0)
-    ends = before + (sums[before] - targets <= targets - below)
+    reaching = np.searchsorted(sums, targets)  # the item that reaches the target
+    without = sums[reaching] - counts[reaching]
+    ends = reaching + (sums[reaching] - targets <= targets - without)
     steps = np.arange(1, runs)
     ends = np.maximum.accumulate(np.maximum(ends, steps) - steps) + steps
     ends = np.minimum(ends, len(counts) - runs + steps)
     return [*ends.tolist(), len(counts)]
 
 
-def _ledger(
-    matches: Matches,
-    usable: list[_Usable],
-    described: list[tuple[Found, Description]],
-    splits: list[str],
-    blocks: pa.Table,
-    shards: list[PlannedShard],
-) -> pa.Table:
-    """Every matched recording, with what is known before anything is read."""
-    descriptions = {item.recording: description for item, description in described}
-    numbers = np.repeat(np.arange(len(shards)), [shard.blocks for shard in shards])
-    owner = blocks.column("owner").to_numpy()
-    planned = np.bincount(owner, blocks.column("count").to_numpy(), len(usable)).astype(np.int64)
-    pairs = (
-        np.unique(np.stack([owner, numbers], axis=1), axis=0) if len(owner) else np.empty((0, 2), np.int64)
-    )
-    first = np.searchsorted(pairs[:, 0], np.arange(len(usable) + 1))
-    names = [str(shard.name) for shard in shards]
-    position = {item.found.recording: i for i, item in enumerate(usable)}
-    rows = [(item.recording, item) for item in matches.found] + [(r.recording, None) for r in matches.rejects]
-    rows.sort(key=lambda row: row[0])
-    columns: dict[str, list] = {name: [] for name in LEDGER.names}
-
-    def put(**values: object) -> None:
-        for name, value in values.items():
-            columns[name].append(value)
-
-    for recording, item in rows:
-        known = descriptions.get(recording)
-        i = position.get(recording)
-        count = 0 if i is None else int(planned[i])
-        put(
-            id=text(recording),
-            uri=None if item is None else text(item.uri),
-            size=None if item is None else item.size,
-            modified=None if item is None else item.modified_ns,
-            format=known.format if known else None if item is None else item.format,
-            sample_rate=known.sample_rate if known else None,
-            channels=known.channels if known else None,
-            frames_declared=known.frames_declared if known else None,
-            frames=known.frames if known else None,
-            group=text(recording),
-            split=splits[i] if count and i is not None else None,
-            label=usable[i].label if i is not None else None,
-            segments_planned=count,
-            segments_written=0,
-            segments_rejected=0,
-            shards=[] if i is None else [names[n] for n in pairs[first[i] : first[i + 1], 1]],
-            warnings=list(known.warnings) if known else [],
-        )
-    return pa.table([pa.array(columns[field.name], field.type) for field in LEDGER], schema=LEDGER)
+def _shards_of(owner: np.ndarray, shards: list[PlannedShard], recordings: int) -> pa.Array:
+    """Names of each recording's shards, list<string> [recordings]."""
+    numbers = np.repeat(np.arange(len(shards)), [shard.blocks for shard in shards]).astype(np.int64)
+    pairs = np.unique(np.stack([owner, numbers], axis=1), axis=0)
+    ends = np.searchsorted(pairs[:, 0], np.arange(recordings + 1)).astype(np.int32)
+    names = pa.array([str(shard.name) for shard in shards], pa.string())
+    return pa.ListArray.from_arrays(pa.array(ends), names.take(pa.array(pairs[:, 1])))
 
 
-def _warn(shards: list[PlannedShard], settings: Settings) -> list[str]:
+def _block_table(recordings: list[Recording], cuts: Cuts, label_names: list[str] | None) -> pa.Table:
+    """The columns of `parts.SCHEMA`."""
+    labels = {name: index for index, name in enumerate(label_names or ())}
+    found = [recording.found for recording in recordings]
+    described = [recording.description for recording in recordings]
+    of_recording = {
+        "recording": [item.recording for item in found],
+        "uri": [item.uri for item in found],
+        "format": [item.format for item in described],
+        "size": [item.size for item in found],
+        "channels": [item.channels for item in described],
+        "frames": [item.frames for item in described],
+        "sample_rate": [item.sample_rate for item in described],
+        "label": [labels.get(str(recording.label)) for recording in recordings],
+    }
+    of_block = {"channel": cuts.channel, "start": cuts.starts, "count": cuts.counts}
+    owner = pa.array(cuts.owner)
+    arrays = [
+        pa.array(of_block[field.name], field.type)
+        if field.name in of_block
+        else pa.array(of_recording[field.name], field.type).take(owner)
+        for field in parts.SCHEMA
+    ]
+    return pa.table(arrays, schema=parts.SCHEMA)
+
+
+def _warnings(shards: list[PlannedShard], settings: Settings) -> list[str]:
     filled = {shard.name.split for shard in shards}
     warnings = [f"split {name} is empty" for name in sorted(settings.splits) if name not in filled]
     if settings.hop > settings.segment_length:
         share = 1 - settings.segment_length / settings.hop
         warnings.append(
-            f"hop_length={settings.hop} is above segment_length={settings.segment_length}: {share:.0%} of the samples are not used"
+            f"hop_length={settings.hop} is above segment_length={settings.segment_length}: "
+            f"{share:.0%} of the samples are not used"
         )
     return warnings
 
@@ -439,7 +323,6 @@ def split_table(plan: Plan) -> dict[str, Counter[str]]:
         part = plan.part(shard)
         counter = table.setdefault(shard.name.split, Counter())
         labels = part.column("label").to_pylist()
-        for label, count in zip(labels, part.column("count").to_pylist(), strict=True):
-            name = "" if label is None or plan.label_names is None else plan.label_names[label]
-            counter[name] += count
+        for index, count in zip(labels, part.column("count").to_pylist(), strict=True):
+            counter["" if index is None or plan.label_names is None else plan.label_names[index]] += count
     return table
