@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
+import re
 import socket
 import time
 from typing import Any
@@ -76,12 +78,14 @@ def _run_beam(
     import apache_beam as beam
 
     from .build import build
-    from .runners import is_in_process
+    from .runners import is_in_process, is_local
 
     if is_in_process(options):
         from ..transforms import device
 
         device.load_tensorflow()  # before the bar, since its chatter is kept from stderr
+    if is_local(options) and not settings.verbose:  # what fails is told in one line below
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     counter = progress.ShardsOnDisk(
         layout,
         {shard.name: shard.segments for shard in plan.shards},
@@ -96,7 +100,9 @@ def _run_beam(
     except Exception as error:
         if os.path.exists(layout.outcome):
             return _outcome(layout)
-        raise RunError(f"the pipeline failed: {_cause(error)}", 1) from error
+        failure = RunError(f"the pipeline failed: {_cause(error)}", 1)
+        failure.__cause__ = error
+        return failure
     if os.path.exists(layout.metadata):
         return None
     if os.path.exists(layout.outcome):
@@ -115,7 +121,8 @@ def _cause(error: BaseException) -> str:
     causes = [
         line for line in lines if not line.startswith((" ", "Traceback", "During handling", "The above"))
     ]
-    return (causes or lines or [type(error).__name__])[-1]
+    cause = (causes or lines or [type(error).__name__])[-1]
+    return re.sub(r" \[while running '.*?'\]$", "", cause)
 
 
 def _stage_costs(layout: Layout, plan: Plan, work: folder.Work) -> dict[str, Any]:

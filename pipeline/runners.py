@@ -33,10 +33,14 @@ def beam_options(
     return options
 
 
+def is_local(options: PipelineOptions) -> bool:
+    """Whether everything runs on this machine."""
+    return options.get_all_options()["runner"] == LOCAL_RUNNER
+
+
 def is_in_process(options: PipelineOptions) -> bool:
     """Whether the workers are threads of this process."""
-    values = options.get_all_options()
-    return values["runner"] == LOCAL_RUNNER and values["direct_running_mode"] != "multi_processing"
+    return is_local(options) and options.get_all_options()["direct_running_mode"] != "multi_processing"
 
 
 def _refuse_unknown(flags: Sequence[str], known: set[str], our_flags: Sequence[str]) -> None:

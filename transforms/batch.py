@@ -6,9 +6,10 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
+import pydantic
 
 from .elements import Batch, Block
 from .formats.base import Reader
@@ -29,6 +30,13 @@ class SampleSettings:
     keep_waveform: Literal[False, "float32", "int16"] = setting(
         False, "store the samples too: float32, or int16 as they came", const="float32"
     )
+
+    @pydantic.field_validator("keep_waveform", mode="before")
+    @classmethod
+    def _as_switch(cls, value: Any) -> Any:
+        if str(value).lower() in ("true", "false"):
+            return "float32" if str(value).lower() == "true" else False
+        return value
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
