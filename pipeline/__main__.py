@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb and returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    verbose = "--verbose" in arguments
+    verbose = any(argument.split("=")[0] == "--verbose" for argument in arguments)
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s: %(message)s"
     )

@@ -9,8 +9,9 @@ import hashlib
 import json
 import os
 import re
+import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 import yaml
@@ -60,18 +61,28 @@ class Settings(ShardSettings):
     """All settings of `extract`; a group of settings stands beside the code that obeys it."""
 
     input: tuple[str, ...] = setting(
-        (), "folders, files or globs; NAME=PATH gives the ids of one input a prefix", content=False
+        (),
+        "folders, files or globs; NAME=PATH gives the ids of one input a prefix",
+        content=False,
+        metavar="PATH",
     )
-    output: str | None = setting(None, "the dataset's folder", content=False)
+    output: str | None = setting(None, "the dataset's folder", content=False, metavar="DIR")
     label_from: str | None = setting(
-        None, "where labels come from: path:REGEX with a group (?P<label>…), searched in the id"
+        None,
+        "where labels come from: path:REGEX with a group (?P<label>…), searched in the id",
+        metavar="path:REGEX",
     )
     splits: dict[str, float] = setting(
-        {"train": 0.8, "validation": 0.1, "test": 0.1}, "split names and their fractions, by hash of the file"
+        {"train": 0.8, "validation": 0.1, "test": 0.1},
+        "split names and their fractions, by hash of the file",
+        metavar="NAME=FRACTION,…",
     )
     seed: int = setting(0, "salt of the hashes that choose splits and the order of blocks")
     shard_size: int = setting(
-        128 << 20, "bytes of one shard before compression, estimated; 128MiB and the like", ge=1
+        128 << 20,
+        "bytes of one shard before compression, estimated; 128MiB and the like",
+        ge=1,
+        metavar="SIZE",
     )
     num_shards: int | None = setting(
         None, "shards in all, shared over the splits by size; instead of shard_size", ge=1
@@ -191,7 +202,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """A flag for every setting but `beam`, with underscores or dashes."""
+    """A flag for every setting but `beam`."""
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -200,20 +211,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for field in _fields():
         if field.name == "beam":
             continue
-        flags = {"--" + field.name.replace("_", "-"): None, "--" + field.name: None}
-        default = _default(field.name)
-        shown = "" if default in (None, (), False, "") else f" (default: {_display(default)})"
-        options: dict[str, Any] = {
-            "help": (_info(field.name).description + shown).replace("%", "%%"),
-            "default": None,
-        }
+        shown = _display(field.name)
+        text = _info(field.name).description + (f" (default: {shown})" if shown else "")
+        options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": _metavar(field.name)}
         if field.name == "input":
-            options |= {"nargs": "+", "action": "extend", "metavar": "PATH"}
-        elif default is False:
-            options |= {"nargs": "?", "const": _extra(field.name)["const"], "metavar": "VALUE"}
-        else:
-            options["metavar"] = field.name.rsplit("_", 1)[-1].upper()
-        parser.add_argument(*flags, dest=field.name, **options)
+            options |= {"nargs": "+", "action": "extend"}
+        elif _default(field.name) is False:
+            options |= {"nargs": "?", "const": _extra(field.name)["const"]}
+        parser.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
 
 
 def load_settings(arguments: argparse.Namespace, beam_flags: Mapping[str, Any] | None = None) -> Settings:
@@ -327,7 +332,8 @@ def _explain(error: pydantic.ValidationError, sources: Mapping[str, str]) -> str
 
 
 def _fields() -> Sequence[dataclasses.Field]:
-    return dataclasses.fields(Settings)  # type: ignore[arg-type]
+    fields = dataclasses.fields(Settings)  # type: ignore[arg-type]
+    return sorted(fields, key=lambda field: field.name not in ("input", "output"))
 
 
 def _info(name: str) -> Any:
@@ -342,10 +348,27 @@ def _default(name: str) -> Any:
     return _info(name).get_default(call_default_factory=True)
 
 
-def _display(default: Any) -> str:
-    if isinstance(default, dict):
-        return ",".join(f"{name}={value:g}" for name, value in default.items())
-    return str(default)
+def _display(name: str) -> str:
+    """The default as one would write it, or "" where there is none or the switch is off."""
+    default = _default(name)
+    if default is None or default is False or default in ((), {}):
+        return ""
+    if name == "splits":
+        return ",".join(f"{split}={fraction:g}" for split, fraction in default.items())
+    return f"{default >> 20}MiB" if name == "shard_size" else str(default)
+
+
+def _metavar(name: str) -> str:
+    """What stands for the value in the help."""
+    annotation = _info(name).annotation
+    if _extra(name)["metavar"]:
+        return _extra(name)["metavar"]
+    if typing.get_origin(annotation) is Literal:
+        return "{" + ",".join(str(choice).lower() for choice in typing.get_args(annotation)) + "}"
+    kinds = {annotation, *typing.get_args(annotation)} - {type(None)}
+    if kinds & {int}:
+        return "N"
+    return "X" if kinds & {float} else "true"
 
 
 def _absolute(path: str) -> str:
@@ -353,3 +376,14 @@ def _absolute(path: str) -> str:
     if equals and name.isidentifier() and not os.path.exists(path):
         return f"{name}={os.path.abspath(rest)}"
     return os.path.abspath(path)
+
+
+def table() -> str:
+    """Every setting as a Markdown table, for docs/settings.md."""
+    lines = ["| key (flag with dashes) | values | default | meaning |", "| --- | --- | --- | --- |"]
+    for field in _fields():
+        default = "false" if _default(field.name) is False else _display(field.name)
+        values = "" if field.name == "beam" else f"`{_metavar(field.name)}`"
+        cells = (f"`{field.name}`", values, default and f"`{default}`", _info(field.name).description)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"

@@ -64,7 +64,9 @@ class FrontendSettings:
     """Which features, and how they are computed."""
 
     features: dict[str, LogSpectrum] | None = setting(
-        None, "kinds of features, comma-separated; in YAML a mapping from key to kind and its settings"
+        None,
+        "kinds of features, comma-separated; in YAML a mapping from key to kind and its settings",
+        metavar="KIND,…",
     )
     epsilon: float | None = setting(
         None,

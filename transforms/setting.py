@@ -20,7 +20,9 @@ def settings_group(cls: type) -> type:
     return _dataclass(frozen=True, kw_only=True, config=config)(cls)
 
 
-def setting(default: Any, help: str, *, content: bool = True, const: str = "true", **rules: Any) -> Any:
+def setting(
+    default: Any, help: str, *, content: bool = True, const: str = "true", metavar: str = "", **rules: Any
+) -> Any:
     """One setting.
 
     Args:
@@ -28,9 +30,10 @@ def setting(default: Any, help: str, *, content: bool = True, const: str = "true
       help: one phrase: meaning, unit, and what other values do.
       content: whether it can change an example's content or place, and so belongs to the fingerprint.
       const: what the bare flag means for settings that are switches.
+      metavar: what stands for the value in the help, where its type does not say enough.
       **rules: pydantic's constraints (`ge`, `gt`, `le`, `pattern` …).
     """
-    extra = {"content": content, "const": const}
+    extra = {"content": content, "const": const, "metavar": metavar}
     if isinstance(default, (list, dict)):
         kind, value = type(default), default
         return pydantic.Field(

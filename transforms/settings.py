@@ -11,7 +11,7 @@ from .write import WriteSettings
 
 
 @settings_group
-class ShardSettings(ReadSettings, SegmentSettings, SampleSettings, FrontendSettings, WriteSettings):
+class ShardSettings(WriteSettings, FrontendSettings, SampleSettings, SegmentSettings, ReadSettings):
     """All that a worker needs to know."""
 
     read_threads: int = setting(

@@ -45,7 +45,9 @@ class ReadSettings:
 
     input_format: Literal["auto", "raw", "wav"] = setting("auto", "auto goes by content, then by name")
     raw_dtype: str | None = setting(
-        None, "sample type of headerless files with its byte order, such as <f4, >i2 or u1; no default"
+        None,
+        "sample type of headerless files with its byte order, such as <f4, >i2 or u1; no default",
+        metavar="DTYPE",
     )
     raw_channels: int = setting(1, "interleaved channels of headerless files", ge=1, le=65535)
     raw_header_bytes: int = setting(0, "bytes to skip at the start of headerless files", ge=0)
@@ -59,8 +61,8 @@ class ReadSettings:
         "auto",
         "auto: audio containers to [-1, 1), everything else as stored; pcm: integers by their full scale; "
         "none: as stored; or a factor",
+        metavar="auto|pcm|none|FACTOR",
     )
-    strict: bool = setting(False, "reject files that are cut short or odd, instead of using what is there")
 
     _dtype = pydantic.field_validator("raw_dtype")(_check_dtype)
     _scale = pydantic.field_validator("scale", mode="before")(_check_scale)
