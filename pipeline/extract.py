@@ -46,8 +46,9 @@ def extract(settings: Settings, options: Any) -> str:
     assert settings.output is not None
     layout = Layout(os.path.abspath(settings.output))
     began, started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    folder.refuse_others(layout)
+    plan = make_plan(match(settings.input, settings, layout.root), settings)
     with folder.claim(layout):
-        plan = make_plan(match(settings.input, settings, layout.root), settings)
         if settings.overwrite:
             folder.clear(layout)
         work = folder.prepare(layout, plan, settings)

@@ -55,7 +55,7 @@ def claim(layout: Layout) -> Iterator[None]:
     Raises:
       FolderError: the folder holds other things, cannot be written, or another process is writing to it.
     """
-    _refuse_others(layout)
+    refuse_others(layout)
     try:
         for folder in (layout.root, layout.work, layout.plan, layout.sidecars, layout.temporary):
             os.makedirs(folder, exist_ok=True)
@@ -77,8 +77,12 @@ def claim(layout: Layout) -> Iterator[None]:
         os.close(handle)
 
 
-def _refuse_others(layout: Layout) -> None:
-    """Refuses a folder that holds files but was not made by this program."""
+def refuse_others(layout: Layout) -> None:
+    """Refuses a folder that holds files but was not made by this program.
+
+    Raises:
+      FolderError: it is one, or no folder at all.
+    """
     try:
         entries = os.listdir(layout.root)
     except FileNotFoundError:
@@ -119,7 +123,10 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     """
     content = content_settings(settings)
     if os.path.exists(layout.metadata):
-        return _compare_committed(layout, plan, content)
+        _refuse_other_dataset(layout, plan, content)
+        if _is_whole(layout):
+            return Work([], [shard.name for shard in plan.shards], committed=True)
+        _remove(layout.metadata)  # a shard is missing: what follows makes it again
     _refuse_other_settings(layout, content)
     _remove(layout.outcome)
     _remove(layout.plan_summary)
@@ -173,7 +180,19 @@ def plan_digest(plan: Plan, digests: list[str]) -> str:
     return fingerprint({"shards": digests, "rejects": rejects, "labels": plan.label_names})
 
 
-def _compare_committed(layout: Layout, plan: Plan, content: Mapping[str, Any]) -> Work:
+def _is_whole(layout: Layout) -> bool:
+    """Whether every shard of a committed dataset is there in its full length."""
+    dataset = load_dataset(layout.root)
+    shards = [shard for shards in dataset.splits.values() for shard in shards]
+    try:
+        return all(
+            os.stat(os.path.join(layout.root, shard["file"])).st_size == shard["bytes"] for shard in shards
+        )
+    except FileNotFoundError:
+        return False
+
+
+def _refuse_other_dataset(layout: Layout, plan: Plan, content: Mapping[str, Any]) -> None:
     try:
         dataset = load_dataset(layout.root)
     except DatasetError as error:
@@ -185,7 +204,7 @@ def _compare_committed(layout: Layout, plan: Plan, content: Mapping[str, Any]) -
         )
     digests = [parts.digest(shard.name, plan.part(shard)) for shard in plan.shards]
     if dataset.metadata["plan"] == plan_digest(plan, digests):
-        return Work([], [shard.name for shard in plan.shards], committed=True)
+        return
     columns = ["id", "size"]
     old = {(row["id"], row["size"]) for row in pq.read_table(layout.ledger, columns=columns).to_pylist()}
     new = {(row["id"], row["size"]) for row in plan.recordings.select(columns).to_pylist()}
