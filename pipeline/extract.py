@@ -129,19 +129,22 @@ def _cause(error: BaseException) -> str:
 def _stage_costs(layout: Layout, plan: Plan, work: folder.Work) -> dict[str, Any]:
     """Figures of the shards that this attempt made."""
     totals = dict.fromkeys(STAGES, 0)
-    examples = num_bytes = wall_us = 0
+    examples = num_bytes = 0
+    spans: list[tuple[float, float]] = []
     for number in work.todo:
         path = layout.sidecar(plan.shards[number].name)
         if os.path.exists(path):
             sidecar = read_json(path)
             examples += sidecar["examples"]
             num_bytes += sidecar["bytes"]
-            wall_us += sidecar["wall_us"]
+            spans.append((sidecar["began_s"], sidecar["began_s"] + sidecar["wall_us"] / 1e6))
             for stage in STAGES:
                 totals[stage] += sidecar["stage_us"][stage]
     return {
         "examples": examples,
         "bytes_written": num_bytes,
-        "shards_s": round(wall_us / 1e6, 3),
+        "shards_s": round(max(end for _, end in spans) - min(begin for begin, _ in spans), 3)
+        if spans
+        else 0.0,
         "stage_s": {stage: round(us / 1e6, 3) for stage, us in totals.items()},
     }

@@ -44,7 +44,7 @@ def extract_shard(
     Returns:
       the sidecar, which is on disk already.
     """
-    times, began = StageTimes(), time.perf_counter()
+    times, began_s, began = StageTimes(), time.time(), time.perf_counter()
     readers = Readers(settings)
     encoder = ExampleEncoder(specs)
     buffers = Buffers((settings.batch_size, settings.segment_length))
@@ -103,6 +103,7 @@ def extract_shard(
         "computed_by": frontend.computed_by,
         "batches": batches,
         "stage_us": times.us(),
+        "began_s": round(began_s, 6),
         "wall_us": int((time.perf_counter() - began) * 1e6),
     }
     write_json(layout.sidecar(part.shard), sidecar)

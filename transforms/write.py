@@ -71,7 +71,10 @@ class ShardWriter:
             compress = self._compressor.compress
             pieces = [compressed for piece in pieces if (compressed := compress(piece))]
         self._append(pieces)
-        if self._num_bytes - self._flushed >= _FLUSH_BYTES and (self._flush is None or self._flush.done()):
+        due = self._num_bytes - self._flushed >= _FLUSH_BYTES
+        if due and (self._flush is None or self._flush.done()):
+            if self._flush is not None:
+                self._flush.result()  # the system tells of a failing disk once only
             self._flushed = self._num_bytes
             self._flush = self._flusher.submit(os.fdatasync, self._file)
 
