@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..transforms.dataset import DatasetError
 from .folder import FolderError
@@ -18,7 +19,7 @@ _USAGE_ERRORS = (SettingsError, NoMatchError, FolderError, DatasetError)
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
+    def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{message}: see {self.prog} --help")
 
 

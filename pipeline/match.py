@@ -72,10 +72,12 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
         raise NoMatchError("input is not set: name folders, files or globs, such as --input recordings/")
     matcher = _Matcher(settings, output)
     for given in inputs:
-        before = matcher.seen
+        before, left_out = matcher.seen, matcher.left_out.copy()
         matcher.add(given)
         if matcher.seen == before:
-            raise NoMatchError(f"input={given} matches no recording{_hint(matcher.left_out, settings)}")
+            raise NoMatchError(
+                f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
+            )
     found = sorted(matcher.found.values(), key=lambda item: item.recording)
     _refuse_shared_ids(found)
     rejects = sorted(matcher.rejects.values(), key=lambda reject: reject.recording)

@@ -223,24 +223,20 @@ def shard_blocks(
 
 
 def count_shards(segments: list[int], blocks: list[int], settings: Settings) -> list[int]:
-    """Shards of each split: by size, or the given total shared by the largest remainder.
+    """Shards of each split: by size, or the given total shared by size; at least one where there is a segment.
 
-    No more than a split has blocks, and one at least where it has any.
+    No more than a split has blocks, since no shard is planned empty.
     """
     if settings.num_shards is None:
         num_bytes = schema.example_bytes(example_specs(settings))
-        return [
-            min(most, -(-number * num_bytes // settings.shard_size))
-            for number, most in zip(segments, blocks, strict=True)
-        ]
-    shares = [settings.num_shards * number / max(1, sum(segments)) for number in segments]
-    counts = [max(1, int(share)) if share else 0 for share in shares]
-    spare = settings.num_shards - sum(counts)
-    for i in sorted(range(len(shares)), key=lambda i: (int(shares[i]) - shares[i], i)):
-        if spare > 0 and shares[i] > counts[i]:
-            counts[i] += 1
-            spare -= 1
-    return [min(count, most) for count, most in zip(counts, blocks, strict=True)]
+        wanted = [-(-number * num_bytes // settings.shard_size) for number in segments]
+    else:
+        shares = [settings.num_shards * number / max(1, sum(segments)) for number in segments]
+        wanted = [1 if number else 0 for number in segments]
+        for _ in range(settings.num_shards - sum(wanted)):
+            poorest = max(range(len(shares)), key=lambda i: shares[i] - wanted[i])
+            wanted[poorest] += 1
+    return [min(count, most) for count, most in zip(wanted, blocks, strict=True)]
 
 
 def cut_evenly(counts: np.ndarray, runs: int) -> list[int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -22,15 +23,52 @@ def beam_options(
     Raises:
       SettingsError: neither Spectrabeam nor Beam knows a flag or key.
     """
-    known = set(PipelineOptions([]).get_all_options())
+    parser = _beam_parser()
+    switched_off = {
+        option.removeprefix("--no_"): option
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--no_")
+    }
+    known = {action.dest for action in parser._actions}
     for key in mapping:
         if key not in known:
             raise SettingsError(f"beam.{key}: Beam has no such option{suggest(key, known)}")
-    _refuse_unknown(flags, known, our_flags)
-    options = PipelineOptions([*_as_flags(mapping), *flags])
+    # Beam itself drops what it does not know, with a log line at most.
+    _, unknown = parser.parse_known_args(list(flags))
+    if unknown and not unknown[0].startswith("-"):
+        raise SettingsError(f"{unknown[0]!r}: a value without a flag; inputs are given as --input PATH …")
+    if unknown:
+        flag = unknown[0].partition("=")[0]
+        candidates = [*our_flags, *(option for action in parser._actions for option in action.option_strings)]
+        raise SettingsError(
+            f"{flag}: neither Spectrabeam nor Beam has such a flag{suggest(flag, candidates)}"
+        )
+    arguments = [*_as_flags(mapping, switched_off), *flags]
+    options = PipelineOptions(arguments)
     if options.get_all_options()["runner"] in _LOCAL_NAMES:
-        options = PipelineOptions([*_as_flags(mapping), *flags, f"--runner={LOCAL_RUNNER}"])
+        options = PipelineOptions([*arguments, f"--runner={LOCAL_RUNNER}"])
     return options
+
+
+def _beam_parser() -> argparse.ArgumentParser:
+    """Every option that Beam knows, its add-ons' included, as they declare them."""
+    parser = _Parser(allow_abbrev=False, add_help=False, conflict_handler="resolve")
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)  # type: ignore[arg-type]
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but for what Beam's declarations ask of their parser, and with errors of ours."""
+
+    def add_value_provider_argument(self, *names: str, **options: Any) -> None:
+        """A template's argument; here it is an argument like any other."""
+        self.add_argument(*names, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """A flag of Beam's without its value, or with a wrong one."""
+        raise SettingsError(message)
 
 
 def is_local(options: PipelineOptions) -> bool:
@@ -43,28 +81,14 @@ def is_in_process(options: PipelineOptions) -> bool:
     return is_local(options) and options.get_all_options()["direct_running_mode"] != "multi_processing"
 
 
-def _refuse_unknown(flags: Sequence[str], known: set[str], our_flags: Sequence[str]) -> None:
-    # Beam itself drops what it does not know, with a log line at most.
-    understood = PipelineOptions(list(flags)).get_all_options(retain_unknown_options=True) if flags else {}
-    unknown = set(understood) - known
-    for flag in flags:
-        name = flag.lstrip("-").partition("=")[0].replace("-", "_")
-        if flag.startswith("--") and (
-            name in unknown or (name not in known and name.removeprefix("no_") not in known)
-        ):
-            candidates = [*our_flags, *("--" + option for option in sorted(known))]
-            raise SettingsError(
-                f"{flag.partition('=')[0]}: neither Spectrabeam nor Beam has such a flag{suggest(flag.partition('=')[0], candidates)}"
-            )
-    if flags and not flags[0].startswith("-"):
-        raise SettingsError(f"{flags[0]!r}: a value without a flag; inputs are given as --input PATH …")
-
-
-def _as_flags(mapping: Mapping[str, Any]) -> list[str]:
+def _as_flags(mapping: Mapping[str, Any], switched_off: Mapping[str, str]) -> list[str]:
+    """The mapping as command-line flags; a switch that is false becomes its --no_… flag where there is one."""
     flags = []
     for key, value in mapping.items():
-        if isinstance(value, bool):
-            flags += [f"--{key}"] if value else [f"--no_{key}"] if key.startswith("use_") else []
+        if value is True:
+            flags.append(f"--{key}")
+        elif value is False:
+            flags += [switched_off[key]] if key in switched_off else []
         elif isinstance(value, list):
             flags += [f"--{key}={item}" for item in value]
         elif value is not None:

@@ -24,6 +24,7 @@ from ..transforms.settings import ShardSettings
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 _UNITS |= {"kiB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_NESTED = ("beam", "features", "input", "splits")
 _SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -108,6 +109,14 @@ class Settings(ShardSettings):
     def _one_input(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
+    @pydantic.field_validator("beam", mode="before")
+    @classmethod
+    def _check_option_names(cls, value: Any) -> Any:
+        for key in value if isinstance(value, dict) else ():
+            if not isinstance(key, str):
+                raise ValueError(f"keys are option names, not {key!r}")
+        return value
+
     @pydantic.field_validator("splits")
     @classmethod
     def _check_splits(cls, splits: dict[str, float]) -> dict[str, float]:
@@ -146,10 +155,6 @@ class Settings(ShardSettings):
             raise ValueError(
                 "features: is empty, so an example would hold nothing: name a feature or set keep_waveform"
             )
-        if isinstance(self.beam, dict) and (
-            unknown := [key for key in self.beam if not isinstance(key, str)]
-        ):
-            raise ValueError(f"beam: keys are option names, not {unknown[0]!r}")
         return self
 
     @property
@@ -301,34 +306,29 @@ def _read_config(path: str) -> dict[str, Any]:
 
 
 def _explain(error: pydantic.ValidationError, sources: Mapping[str, str]) -> str:
-    lines = []
-    for problem in error.errors(include_url=False):
-        path = [str(part) for part in problem["loc"]]
-        message = problem["msg"].removeprefix("Value error, ")
-        if not path:
-            lines.append(message)
-            continue
-        name = path[0] if path[0] != "splits" or len(path) == 1 else ".".join(path)
-        if len(path) > 1 and path[0] in ("features", "beam", "input"):
-            name = ".".join(path)
-        where = sources.get(path[0], "")
-        if problem["type"] == "unexpected_keyword_argument":
-            lines.append(f"{name}: no such setting{where}")
-            continue
-        value = problem.get("input")
-        shown = (
-            ""
-            if isinstance(value, (dict, tuple))
-            else f"={value!r}"
-            if isinstance(value, str)
-            else f"={value}"
-        )
-        if problem["type"] == "value_error":
-            lines.append(f"{name}{where}: {message}")
-        else:
-            lines.append(f"{name}{shown}{where}: {message[0].lower()}{message[1:]}")
-    unique = list(dict.fromkeys(lines))
-    return "; ".join(unique)
+    """Every problem as setting=value (file): rule."""
+    return "; ".join(
+        dict.fromkeys(_explain_one(problem, sources) for problem in error.errors(include_url=False))
+    )
+
+
+def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
+    path = [str(part) for part in problem["loc"]]
+    message = problem["msg"].removeprefix("Value error, ")
+    if not path:
+        return message
+    name = ".".join(path) if path[0] in _NESTED else path[0]
+    where = sources.get(path[0], "")
+    if problem["type"] == "unexpected_keyword_argument":
+        known = [field.name for field in dataclasses.fields(frontend.LogSpectrum)]  # type: ignore[arg-type]
+        return f"{name}: no such setting{where}{suggest(path[-1], known)}"
+    if problem["type"] == "value_error":
+        return f"{name}{where}: {message}"
+    value = problem.get("input")
+    shown = (
+        "" if isinstance(value, (dict, tuple)) else f"={value!r}" if isinstance(value, str) else f"={value}"
+    )
+    return f"{name}{shown}{where}: {message[0].lower()}{message[1:]}"
 
 
 def _fields() -> Sequence[dataclasses.Field]:

@@ -101,7 +101,9 @@ class CompiledFrontend:
 
         signature = [tf.TensorSpec(self._shape, tf.float32, name="waveform")]
         with tf.device(self._device):
-            return tf.function(graph, input_signature=signature, jit_compile=jit).get_concrete_function()
+            return tf.function(
+                graph, input_signature=signature, jit_compile=jit, autograph=False
+            ).get_concrete_function()
 
     def _agrees_with_plain(self) -> bool:
         """Whether XLA compiles the graph here, and gives plain TensorFlow's magnitudes for noise, a sine and silence."""

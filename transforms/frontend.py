@@ -133,7 +133,10 @@ def make_module(features: dict[str, LogSpectrum], segment_length: int) -> Any:
     tf = load_tensorflow()
 
     class Frontend(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None, segment_length], tf.float32, name="waveform")])
+        @tf.function(
+            input_signature=[tf.TensorSpec([None, segment_length], tf.float32, name="waveform")],
+            autograph=False,
+        )
         def __call__(self, waveform: Any) -> dict[str, Any]:
             return {key: feature.graph(waveform) for key, feature in features.items()}
 

@@ -1,0 +1,15 @@
+"""Settings from flags and a file, as the command line loads them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from spectrabeam.pipeline.settings import Settings, add_flags, load_settings
+
+
+def load(*flags: str, config: Path | None = None) -> Settings:
+    """Settings from flags, above those of a file."""
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    return load_settings(parser.parse_args([*flags, *(("--config", str(config)) if config else ())]))
