@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ..transforms.dataset import DatasetError
+from ..transforms.imports import uncollected
 from .folder import FolderError
 from .match import NoMatchError
 from .settings import SettingsError, add_flags, load_settings
@@ -90,6 +91,12 @@ def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
         return 0
     if not settings.output:
         raise SettingsError("output is not set: name the dataset's folder, such as --output features/")
+    if any(
+        "\udc80" <= character <= "\udcff" for character in settings.output
+    ):  # how Python holds bytes that are not UTF-8
+        raise SettingsError(
+            f"output={settings.output!r} is not UTF-8, which Parquet asks of paths: choose another name"
+        )
     options = _beam_options(rest, settings)
     from .extract import extract
 
@@ -98,7 +105,8 @@ def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _beam_options(rest: list[str], settings):
-    from .runners import beam_options
+    with uncollected():
+        from .runners import beam_options
 
     return beam_options(rest, settings.beam, [flag for flag in _our_flags() if "_" not in flag])
 

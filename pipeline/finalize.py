@@ -38,12 +38,12 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     lines = rejects.merge([*plan["rejects"], *(line for sidecar in sidecars for line in sidecar["rejects"])])
     ledger = completed(pq.read_table(layout.plan_recordings), lines)
     counts = _count(plan, sidecars, ledger, lines)
-    replace_file(layout.rejects, rejects.to_lines(lines).encode())
+    replace_file(layout.rejects, rejects.to_lines(lines).encode(), layout.temporary)
     _write_ledger(layout, ledger)
     _judge(layout, counts, settings.max_reject_fraction)
     _export_frontend(layout, settings)
     metadata = _metadata(plan, sidecars, counts, settings)
-    write_json(layout.metadata, metadata)
+    write_json(layout.metadata, metadata, layout.temporary)
     return metadata
 
 
@@ -124,14 +124,14 @@ def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
 
 
 def _fail(layout: Layout, exit_code: int, message: str) -> None:
-    write_json(layout.outcome, {"exit_code": exit_code, "message": message})
+    write_json(layout.outcome, {"exit_code": exit_code, "message": message}, layout.temporary)
     raise OutcomeError(message)
 
 
 def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(ledger, sink)
-    replace_file(layout.ledger, sink.getvalue().to_pybytes())
+    replace_file(layout.ledger, sink.getvalue().to_pybytes(), layout.temporary)
 
 
 def _export_frontend(layout: Layout, settings: Settings) -> None:

@@ -108,7 +108,7 @@ def clear(layout: Layout) -> None:
     for name in os.listdir(layout.root):
         if ShardName.parse(name) or name in _DOCUMENTS:
             _remove(os.path.join(layout.root, name))
-    shutil.rmtree(layout.frontend, ignore_errors=True)
+    _remove(layout.frontend)
     for folder in (layout.plan, layout.temporary):
         for name in os.listdir(folder):
             _remove(os.path.join(folder, name))
@@ -135,7 +135,7 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
             _remove(os.path.join(folder, name))
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
-    write_json(layout.plan_summary, _summary(plan, settings, content, digests))
+    write_json(layout.plan_summary, _summary(plan, settings, content, digests), layout.temporary)
     finished = {
         number
         for number, (shard, digest) in enumerate(zip(plan.shards, digests, strict=True))
@@ -234,7 +234,7 @@ def _is_finished(layout: Layout, shard: ShardName, digest: str, settings: str) -
         size = os.stat(layout.shard(shard)).st_size
         same = (sidecar["digest"], sidecar["settings"], sidecar["bytes"]) == (digest, settings, size)
         causes = {reject["reason"] for reject in sidecar["rejects"]}
-    except (OSError, DatasetError, KeyError):
+    except (OSError, DatasetError, KeyError, TypeError):
         return False
     return same and not (causes & {reason.value for reason in PASSING})
 
@@ -252,5 +252,8 @@ def _remove_stale(layout: Layout, kept: set[ShardName]) -> None:
 
 
 def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+        return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

@@ -11,6 +11,7 @@ import stat
 from collections import Counter
 
 from ..transforms.dataset import METADATA
+from ..transforms.files import NO_FILE
 from ..transforms.formats.base import ReadSettings
 from ..transforms.formats.choose import format_by_name
 from ..transforms.rejects import Reason, Reject, text
@@ -79,8 +80,8 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
                 f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
             )
     found = sorted(matcher.found.values(), key=lambda item: item.recording)
-    _refuse_shared_ids(found)
     rejects = sorted(matcher.rejects.values(), key=lambda reject: reject.recording)
+    _refuse_shared_ids(matcher)
     return Matches(found, rejects, dict(sorted(matcher.left_out.items())))
 
 
@@ -171,9 +172,7 @@ class _Matcher:
             self._reject(uri, root, prefix, Reason.UNREADABLE, f"the file cannot be read: {error.strerror}")
             return
         if not stat.S_ISREG(status.st_mode):
-            self._reject(
-                uri, root, prefix, Reason.NOT_A_FILE, "it is no regular file but a pipe, socket or device"
-            )
+            self._reject(uri, root, prefix, Reason.NOT_A_FILE, NO_FILE)
             return
         self.seen += 1
         recording = _identify(uri, root, prefix)
@@ -195,11 +194,13 @@ def _identify(uri: bytes, root: bytes, prefix: bytes) -> bytes:
     return prefix + uri[len(root.rstrip(b"/")) + 1 :]
 
 
-def _refuse_shared_ids(found: list[Found]) -> None:
-    for one, other in itertools.pairwise(found):
-        if one.recording == other.recording:
+def _refuse_shared_ids(matcher: _Matcher) -> None:
+    named = [(found.recording, uri) for uri, found in matcher.found.items()]
+    named += [(reject.recording, uri) for uri, reject in matcher.rejects.items()]
+    for (recording, uri), (other, other_uri) in itertools.pairwise(sorted(named)):
+        if recording == other:
             raise NoMatchError(
-                f"{text(one.uri)} and {text(other.uri)} would both be recording {text(one.recording)}: give their "
+                f"{text(uri)} and {text(other_uri)} would both be recording {text(recording)}: give their "
                 "common parent as input, or a name to each input, such as --input a=PATH b=PATH"
             )
 

@@ -213,14 +213,26 @@ def read_json(path: str) -> Any:
         raise DatasetError(f"{path} is damaged: {error}") from error
 
 
-def write_json(path: str, value: Any) -> None:
-    """Replaces a JSON file atomically and durably; the same value gives the same bytes."""
-    replace_file(path, (json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
+def write_json(path: str, value: Any, folder: str | None = None) -> None:
+    """Replaces a JSON file, see `replace_file`; the same value gives the same bytes."""
+    options: dict[str, Any] = {"indent": 1, "sort_keys": True}
+    try:
+        content = json.dumps(value, ensure_ascii=False, **options).encode()
+    except UnicodeEncodeError:  # paths that are not UTF-8: JSON's own escapes keep them
+        content = json.dumps(value, **options).encode()
+    replace_file(path, content + b"\n", folder)
 
 
-def replace_file(path: str, content: bytes) -> None:
-    """Replaces a file atomically: a reader sees the old or the new one, never a part."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+def replace_file(path: str, content: bytes, folder: str | None = None) -> None:
+    """Replaces a file atomically and durably: a reader sees the old or the new one, never a part.
+
+    Args:
+      path: the file.
+      content: all of it.
+      folder: on the same file system, for the new file until it is complete; the file's own by default.
+    """
+    name = f"{os.path.basename(path)}.{os.getpid()}.tmp"
+    temporary = os.path.join(folder or os.path.dirname(path), name)
     with open(temporary, "wb") as file:
         file.write(content)
         file.flush()

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from .imports import uncollected
+
 logger = logging.getLogger(__name__)
 
 
@@ -36,7 +38,7 @@ def quiet_stderr() -> Iterator[None]:
 def load_tensorflow() -> Any:
     """Imports TensorFlow without its start-up chatter; errors stay visible."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with quiet_stderr():
+    with quiet_stderr(), uncollected():
         import tensorflow as tf
 
         tf.get_logger().setLevel(logging.ERROR)

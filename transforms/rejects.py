@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import re
 from collections.abc import Iterable
 
 
@@ -27,8 +28,10 @@ class Reason(str, enum.Enum):
     NON_FINITE = "non_finite"
 
 
+_ESCAPE = re.compile(r"\\x[89a-f][0-9a-f]")
+
 # Causes outside the file's content: these may be gone when the run is started again.
-PASSING = frozenset({Reason.UNREADABLE, Reason.VANISHED, Reason.CHANGED})
+PASSING = frozenset({Reason.UNREADABLE, Reason.VANISHED, Reason.CHANGED, Reason.NOT_A_FILE})
 
 
 class RejectError(ValueError):
@@ -72,8 +75,16 @@ class Reject:
 
 
 def text(name: bytes) -> str:
-    """A file name as text; bytes that are not UTF-8 are shown as backslash escapes."""
-    return name.decode("utf-8", "backslashreplace")
+    """A file name as text, different for different names.
+
+    Bytes that are not UTF-8 are shown as escapes, \\xff; in such a name, and in one that really holds those
+    characters, backslashes are doubled, so that the two differ.
+    """
+    try:
+        valid = name.decode()
+    except UnicodeDecodeError:
+        return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return valid.replace("\\", "\\\\") if _ESCAPE.search(valid) else valid
 
 
 def merge(lines: Iterable[dict]) -> list[dict]:

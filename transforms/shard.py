@@ -106,7 +106,7 @@ def extract_shard(
         "began_s": round(began_s, 6),
         "wall_us": int((time.perf_counter() - began) * 1e6),
     }
-    write_json(layout.sidecar(part.shard), sidecar)
+    write_json(layout.sidecar(part.shard), sidecar, layout.temporary)
     return sidecar
 
 

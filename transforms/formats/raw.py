@@ -88,9 +88,11 @@ class RawReader:
                 raise not_int16(self._dtype.str)
             out[:] = samples
         elif (self._offset, self._factor) == (0.0, 1.0):
-            out[:] = samples
+            with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is rejected as such
+                out[:] = samples
         else:
-            out[:] = (samples.astype(np.float64) - self._offset) * self._factor
+            with np.errstate(over="ignore"):
+                out[:] = (samples.astype(np.float64) - self._offset) * self._factor
 
     def _fill(self, file: BinaryIO, buffer: memoryview, start: int) -> None:
         done = 0
