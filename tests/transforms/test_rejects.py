@@ -99,4 +99,4 @@ def test_each_line_of_the_file_is_a_json_value():
 
 
 def test_only_causes_outside_the_content_are_tried_again():
-    assert {reason.value for reason in PASSING} == {"unreadable", "vanished", "changed"}
+    assert {reason.value for reason in PASSING} == {"unreadable", "vanished", "changed", "not_a_file"}
