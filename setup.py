@@ -34,6 +34,7 @@ setup(
         "soundfile>=0.13",
         "tensorflow>=2.21,<3",  # tfx-bsl 1.21 pins 2.21, the first pair with wheels for Python 3.13
         "tfx-bsl>=1.21,<2",
+        "typing-extensions>=4.6",
     ],
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],

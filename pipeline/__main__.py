@@ -34,15 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except _USAGE_ERRORS as error:
-        return _fail(error, 2, verbose)
+        return _fail(error, 2)
     except KeyboardInterrupt:
-        return _fail("interrupted: start the same command again to go on", 130, False)
+        return _fail("interrupted", 1)
     except Exception as error:
-        return _fail(error, getattr(error, "exit_code", 1), verbose)
+        return _fail(error, getattr(error, "exit_code", 1))
 
 
-def _fail(error: BaseException | str, exit_code: int, verbose: bool) -> int:
-    if verbose and isinstance(error, BaseException):
+def _fail(error: BaseException | str, exit_code: int) -> int:
+    if isinstance(error, BaseException) and logging.getLogger().isEnabledFor(logging.INFO):
         logging.getLogger(__name__).error("traceback", exc_info=error)
     message = str(error) or type(error).__name__
     if isinstance(error, BaseException) and exit_code == 1 and not hasattr(error, "exit_code"):
@@ -55,6 +55,7 @@ def _run(arguments: list[str]) -> int:
     parser = _parser()
     known, rest = parser.parse_known_args([_dashed(argument) for argument in arguments])
     verb = known.verb
+    _set_verbose(getattr(known, "verbose", False) in (True, "true"))
     if verb not in ("extract", "plan") and rest:
         raise SettingsError(f"{rest[0]}: {verb} takes no such argument: see spectrabeam {verb} --help")
     if verb in ("extract", "plan"):
@@ -76,10 +77,15 @@ def _run(arguments: list[str]) -> int:
     return 1 if problems else 0
 
 
+def _set_verbose(verbose: bool) -> None:
+    logging.getLogger().setLevel(logging.INFO if verbose else logging.WARNING)
+
+
 def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
     verb = known.verb
     del known.verb
     settings = load_settings(known)
+    _set_verbose(settings.verbose)
     if not settings.input:
         raise SettingsError("input is not set: name folders, files or globs, such as --input recordings/")
     if verb == "plan":

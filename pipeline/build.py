@@ -5,6 +5,7 @@ from __future__ import annotations
 import apache_beam as beam
 
 from ..transforms.dataset import Layout
+from ..transforms.metrics import count_dataset
 from ..transforms.shard import ExtractShard
 from .finalize import finalize
 from .settings import Settings, content_settings, example_specs, fingerprint
@@ -32,5 +33,5 @@ def build(pipeline: beam.Pipeline, layout: Layout, todo: list[int], settings: Se
 def commit(root: str, settings: Settings, shards: int) -> str:
     """`finalize`, after `shards` shards were made."""
     del shards  # only that they are there matters
-    finalize(root, settings)
+    count_dataset(finalize(root, settings))
     return root

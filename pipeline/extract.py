@@ -48,6 +48,8 @@ def extract(settings: Settings, options: Any) -> str:
     began, started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     folder.refuse_others(layout)
     plan = make_plan(match(settings.input, settings, layout.root), settings)
+    if settings.device == "gpu":
+        _require_gpu(options)
     with folder.claim(layout):
         if settings.overwrite:
             folder.clear(layout)
@@ -55,22 +57,37 @@ def extract(settings: Settings, options: Any) -> str:
         if work.committed:
             return f"nothing to do: {layout.root} holds these {plan.segments:,} segments already"
         planned_s = time.monotonic() - began
-        error = _run_beam(layout, plan, work, settings, options)
-        run = {
-            "started": started.isoformat(timespec="seconds"),
-            "host": socket.gethostname(),
-            "runner": str(options.get_all_options()["runner"]).rsplit(".", 1)[-1],
-            "plan_s": round(planned_s, 3),
-            "total_s": round(time.monotonic() - began, 3),
-            "shards_kept": len(work.kept),
-            **_stage_costs(layout, plan, work),
-            "outcome": "done" if error is None else f"exit {error.exit_code}: {error}",
-        }
-        with open(layout.runs, "a", encoding="utf-8") as file:
-            file.write(json.dumps(run, sort_keys=True) + "\n")
+        error: RunError | None = RunError("interrupted", 1)  # what is told of an attempt that does not end
+        try:
+            error = _run_beam(layout, plan, work, settings, options)
+        finally:
+            run = {
+                "started": started.isoformat(timespec="seconds"),
+                "host": socket.gethostname(),
+                "runner": str(options.get_all_options()["runner"]).rsplit(".", 1)[-1],
+                "plan_s": round(planned_s, 3),
+                "total_s": round(time.monotonic() - began, 3),
+                "shards_kept": len(work.kept),
+                **_stage_costs(layout, plan, work),
+                "outcome": "done" if error is None else f"exit {error.exit_code}: {error}",
+            }
+            with open(layout.runs, "a", encoding="utf-8") as file:
+                file.write(json.dumps(run, sort_keys=True) + "\n")
         if error is not None:
             raise error
         return extraction_summary(read_json(layout.metadata), run, layout)
+
+
+def _require_gpu(options: Any) -> None:
+    """Fails before anything is removed or written, where the workers are in this process."""
+    from ..transforms import device
+    from .runners import is_in_process
+
+    if is_in_process(options):
+        try:
+            device.set_up("gpu")
+        except RuntimeError as error:
+            raise RunError(str(error), 1) from error
 
 
 def _run_beam(
@@ -87,11 +104,7 @@ def _run_beam(
         device.load_tensorflow()  # before the bar, since its chatter is kept from stderr
     if is_local(options) and not settings.verbose:  # what fails is told in one line below
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    counter = progress.ShardsOnDisk(
-        layout,
-        {shard.name: shard.segments for shard in plan.shards},
-        schema.example_bytes(example_specs(settings)),
-    )
+    counter = progress.ShardsOnDisk(layout, schema.example_bytes(example_specs(settings)))
     pipeline = beam.Pipeline(options=options)
     build(pipeline, layout, work.todo, settings)
     try:
@@ -129,6 +142,7 @@ def _cause(error: BaseException) -> str:
 def _stage_costs(layout: Layout, plan: Plan, work: folder.Work) -> dict[str, Any]:
     """Figures of the shards that this attempt made."""
     totals = dict.fromkeys(STAGES, 0)
+    threads: dict[str, int] = {}
     examples = num_bytes = 0
     spans: list[tuple[float, float]] = []
     for number in work.todo:
@@ -138,6 +152,7 @@ def _stage_costs(layout: Layout, plan: Plan, work: folder.Work) -> dict[str, Any
             examples += sidecar["examples"]
             num_bytes += sidecar["bytes"]
             spans.append((sidecar["began_s"], sidecar["began_s"] + sidecar["wall_us"] / 1e6))
+            threads = sidecar["threads"]
             for stage in STAGES:
                 totals[stage] += sidecar["stage_us"][stage]
     return {
@@ -146,5 +161,6 @@ def _stage_costs(layout: Layout, plan: Plan, work: folder.Work) -> dict[str, Any
         "shards_s": round(max(end for _, end in spans) - min(begin for begin, _ in spans), 3)
         if spans
         else 0.0,
+        "threads": threads,
         "stage_s": {stage: round(us / 1e6, 3) for stage, us in totals.items()},
     }

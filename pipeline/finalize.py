@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -34,7 +35,7 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     """
     layout = Layout(root)
     plan = read_json(layout.plan_summary)
-    sidecars = [_checked_sidecar(layout, planned) for planned in plan["shards"]]
+    sidecars = [_checked_sidecar(layout, planned, plan["fingerprint"]) for planned in plan["shards"]]
     lines = rejects.merge([*plan["rejects"], *(line for sidecar in sidecars for line in sidecar["rejects"])])
     ledger = completed(pq.read_table(layout.plan_recordings), lines)
     counts = _count(plan, sidecars, ledger, lines)
@@ -43,18 +44,21 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     _judge(layout, counts, settings.max_reject_fraction)
     _export_frontend(layout, settings)
     metadata = _metadata(plan, sidecars, counts, settings)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(layout.outcome)
     write_json(layout.metadata, metadata, layout.temporary)
     return metadata
 
 
-def _checked_sidecar(layout: Layout, planned: dict[str, Any]) -> dict[str, Any]:
+def _checked_sidecar(layout: Layout, planned: dict[str, Any], settings: str) -> dict[str, Any]:
     sidecar = read_json(layout.sidecar(_name(planned["shard"])))
     size = os.stat(os.path.join(layout.root, planned["file"])).st_size
     rejected = sum(line["segments"] for line in sidecar["rejects"])
     problems = [
         f"{what} is {found}, not {expected}"
         for what, found, expected in (
-            ("the plan", sidecar["digest"], planned["digest"]),
+            ("its plan", sidecar["digest"], planned["digest"]),
+            ("the settings' fingerprint", sidecar["settings"], settings),
             ("its length", size, sidecar["bytes"]),
             ("examples + rejected segments", sidecar["examples"] + rejected, planned["segments"]),
         )
@@ -74,18 +78,20 @@ def _count(
     plan: dict[str, Any], sidecars: list[dict[str, Any]], ledger: pa.Table, lines: list[dict[str, Any]]
 ) -> dict[str, Any]:
     written = ledger.column("segments_written").to_numpy()
+    names = ledger.column("id").to_pylist()
+    unused = {name for name, count in zip(names, written.tolist(), strict=True) if not count}
     reasons: dict[str, dict[str, int]] = {}
-    unused = set(ledger.filter(pa.array(written == 0)).column("id").to_pylist())
+    rejected: set[str] = set()
     for line in lines:
         reason = reasons.setdefault(line["reason"], {"recordings": 0, "segments": 0})
-        reason["recordings"] += line["recording"] in unused
         reason["segments"] += line["segments"]
+        if (
+            line["recording"] in unused and line["recording"] not in rejected
+        ):  # a recording counts for its first reason
+            reason["recordings"] += 1
+            rejected.add(line["recording"])
     return {
-        "recordings": {
-            "matched": len(ledger),
-            "used": int((written > 0).sum()),
-            "rejected": int((written == 0).sum()),
-        },
+        "recordings": {"matched": len(names), "used": len(names) - len(unused), "rejected": len(rejected)},
         "segments": {
             "planned": plan["segments"],
             "examples": sum(sidecar["examples"] for sidecar in sidecars),
@@ -99,8 +105,12 @@ def _count(
 def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
     """Fails a run whose sums do not balance, that made nothing, or that rejected too much."""
     segments, recordings = counts["segments"], counts["recordings"]
-    if segments["planned"] != segments["examples"] + segments["rejected"]:
-        _fail(layout, 1, f"the accounting does not balance: {segments}")
+    balanced = (
+        segments["planned"] == segments["examples"] + segments["rejected"]
+        and recordings["matched"] == recordings["used"] + recordings["rejected"]
+    )
+    if not balanced:
+        _fail(layout, 1, f"the accounting does not balance: {segments}, {recordings}: start the run again")
     common = max(
         counts["rejects"].items(), key=lambda item: (sum(item[1].values()), item[0]), default=("", {})
     )[0]

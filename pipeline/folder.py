@@ -129,10 +129,13 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
         _remove(layout.metadata)  # a shard is missing: what follows makes it again
     _refuse_other_settings(layout, content)
     _remove(layout.outcome)
-    _remove(layout.plan_summary)
     for folder in (layout.plan, layout.temporary):
         for name in os.listdir(folder):
-            _remove(os.path.join(folder, name))
+            path = os.path.join(folder, name)
+            if (
+                path != layout.plan_summary
+            ):  # it names the settings of finished shards until the new one is there
+                _remove(path)
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
     write_json(layout.plan_summary, _summary(plan, settings, content, digests), layout.temporary)
@@ -202,12 +205,21 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, content: Mapping[str, Any]
         raise FolderError(
             f"output={layout.root} was made with other settings ({'; '.join(changed)}): use the same, another folder, or --overwrite"
         )
+    if dataset.metadata["fingerprint"] != fingerprint(content):
+        raise FolderError(
+            f"output={layout.root} was made by a version of spectrabeam that computes otherwise: "
+            "use another folder, or --overwrite"
+        )
     digests = [parts.digest(shard.name, plan.part(shard)) for shard in plan.shards]
     if dataset.metadata["plan"] == plan_digest(plan, digests):
         return
-    columns = ["id", "size"]
-    old = {(row["id"], row["size"]) for row in pq.read_table(layout.ledger, columns=columns).to_pylist()}
-    new = {(row["id"], row["size"]) for row in plan.recordings.select(columns).to_pylist()}
+    columns = ["id", "size", "frames", "label", "segments_planned"]
+    try:
+        ledger = pq.read_table(layout.ledger, columns=columns)
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{layout.ledger} cannot be read ({error}): --overwrite starts over") from None
+    old = {tuple(row.values()) for row in ledger.to_pylist()}
+    new = {tuple(row.values()) for row in plan.recordings.select(columns).to_pylist()}
     raise FolderError(
         f"output={layout.root} was made from another input (+{len(new - old)} −{len(old - new)} recordings): "
         "use another folder, or --overwrite to start over"

@@ -17,6 +17,7 @@ from ..transforms.formats.choose import format_by_name
 from ..transforms.rejects import Reason, Reject, text
 
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -79,10 +80,16 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
             raise NoMatchError(
                 f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
             )
-    found = sorted(matcher.found.values(), key=lambda item: item.recording)
+    found = _once(matcher)
     rejects = sorted(matcher.rejects.values(), key=lambda reject: reject.recording)
     _refuse_shared_ids(matcher)
     return Matches(found, rejects, dict(sorted(matcher.left_out.items())))
+
+
+def split_name(given: str) -> tuple[str, str]:
+    """The name, or "", and the path of an input written as NAME=PATH or PATH; an existing path is no name."""
+    named = None if os.path.lexists(given) else _NAMED.fullmatch(given)
+    return (named[1], named[2]) if named else ("", given)
 
 
 class _Matcher:
@@ -93,14 +100,15 @@ class _Matcher:
         self.rejects: dict[bytes, Reject] = {}
         self.left_out: Counter[str] = Counter()
         self.seen = 0
+        self.links = False
+        self._ours: dict[bytes, bool] = {}
 
     def add(self, given: str) -> None:
         """Everything under one input."""
-        if re.match(r"[a-z][a-z0-9+.-]*://", given):
+        if _REMOTE.match(given):
             raise NoMatchError(f"input={given} is no local path: object stores cannot be read yet")
-        prefix, path = b"", given
-        if not os.path.lexists(given) and (named := _NAMED.fullmatch(given)):
-            prefix, path = os.fsencode(named[1]) + b"/", named[2]
+        name, path = split_name(given)
+        prefix = os.fsencode(name) + b"/" if name else b""
         if os.path.lexists(path):  # taken literally first: file names may hold * ? [
             uri = os.fsencode(os.path.abspath(path))
             if os.path.isdir(path):
@@ -112,18 +120,31 @@ class _Matcher:
             raise NoMatchError(f"input={given} does not exist")
         pattern = os.path.abspath(path)
         root = os.fsencode(pattern[: pattern.rindex("/", 0, _WILDCARD.search(pattern).start() + 1)])  # type: ignore[union-attr]
-        for name in glob.iglob(os.fsencode(pattern), recursive=True):
-            if os.path.isdir(name):
-                if b"**" not in os.path.basename(os.fsencode(pattern)):
-                    self._walk(name, root or b"/", prefix)
-            else:
-                self._file(name, root, prefix, named=True)
+        recursive = "**" in os.path.basename(pattern)  # then the glob itself goes into folders
+        for uri in sorted(glob.iglob(os.fsencode(pattern), recursive=True)):
+            if not os.path.isdir(uri):
+                if not self._is_ours(os.path.dirname(uri)):
+                    self._file(uri, root, prefix, named=True)
+            elif not recursive:
+                self._walk(uri, root or b"/", prefix)
+
+    def _is_ours(self, folder: bytes) -> bool:
+        """Whether a folder is the output, or a dataset, or below one."""
+        known = self._ours.get(folder)
+        if known is None:
+            above = os.path.dirname(folder)
+            known = (
+                os.path.realpath(folder) == self._output
+                or os.path.exists(os.path.join(folder, METADATA.encode()))
+                or (above != folder and self._is_ours(above))
+            )
+            self._ours[folder] = known
+        return known
 
     def _walk(self, folder: bytes, root: bytes, prefix: bytes, above: frozenset = frozenset()) -> int:
         """Matches below a folder; returns how many."""
         real = os.path.realpath(folder)
-        if real == self._output:
-            self.left_out["the output folder"] += 1
+        if real == self._output:  # not counted: it may not have been there the first time
             return 0
         if real in above:  # a link to a folder that holds it
             self.left_out["links that lead back to their own folder"] += 1
@@ -133,6 +154,8 @@ class _Matcher:
         try:
             entries = list(os.scandir(folder))
         except OSError as error:
+            if folder == root:
+                raise NoMatchError(f"input={text(folder)} cannot be listed: {error.strerror}") from None
             self._reject(
                 folder, root, prefix, Reason.UNREADABLE, f"the folder cannot be listed: {error.strerror}"
             )
@@ -141,6 +164,7 @@ class _Matcher:
             self.left_out["datasets of spectrabeam"] += 1
             return 0
         for entry in entries:
+            self.links |= entry.is_symlink()
             if entry.name.startswith(b"."):
                 self.left_out["hidden files and folders"] += 1
             elif _is_folder(entry):
@@ -156,9 +180,6 @@ class _Matcher:
         self, uri: bytes, root: bytes, prefix: bytes, *, entry: os.DirEntry | None = None, named: bool = False
     ) -> None:
         """Matches one file. A file that is named, or found by a glob, may have any name."""
-        if named and self._output and os.path.realpath(uri).startswith(self._output + b"/"):
-            self.left_out["files in the output folder"] += 1
-            return
         format_name = format_by_name(uri, self._settings)
         if format_name is None:
             if not named:
@@ -175,12 +196,25 @@ class _Matcher:
             self._reject(uri, root, prefix, Reason.NOT_A_FILE, NO_FILE)
             return
         self.seen += 1
-        recording = _identify(uri, root, prefix)
-        self.found.setdefault(uri, Found(recording, uri, status.st_size, status.st_mtime_ns, format_name))
+        found = Found(_identify(uri, root, prefix), uri, status.st_size, status.st_mtime_ns, format_name)
+        self.found.setdefault(uri, found)
 
     def _reject(self, uri: bytes, root: bytes, prefix: bytes, reason: Reason, message: str) -> None:
         self.seen += 1
         self.rejects.setdefault(uri, Reject(_identify(uri, root, prefix), "match", reason, message))
+
+
+def _once(matcher: _Matcher) -> list[Found]:
+    """Each file once, sorted by id: of several ways to it through links, the one with the first id."""
+    found = sorted(matcher.found.values(), key=lambda item: item.recording)
+    if not matcher.links:
+        return found
+    first: dict[bytes, Found] = {}
+    for item in found:
+        first.setdefault(os.path.realpath(item.uri), item)
+    if len(first) < len(found):
+        matcher.left_out["files reached a second time through a link"] = len(found) - len(first)
+    return list(first.values())
 
 
 def _is_folder(entry: os.DirEntry) -> bool:
@@ -207,5 +241,6 @@ def _refuse_shared_ids(matcher: _Matcher) -> None:
 
 def _hint(left_out: Counter[str], settings: ReadSettings) -> str:
     kinds = "*.raw or *.wav" if settings.input_format == "auto" else f"*.{settings.input_format}"
+    kinds += " (files of other names: give a glob, such as 'folder/**/*.bin', and --input-format)"
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
     return f": looked for {kinds}, left out {counts}" if counts else f": looked for {kinds}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..transforms.dataset import DatasetError, Layout, ShardName, read_json
+from ..transforms.dataset import DatasetError, Layout, read_json
 
 _BAR_INTERVAL_S = 0.25
 _LINE_INTERVAL_S = 10.0
@@ -24,9 +24,8 @@ class ShardsOnDisk:
     Finished shards count by their sidecar, unfinished ones by their length.
     """
 
-    def __init__(self, layout: Layout, segments: dict[ShardName, int], example_bytes: int):
+    def __init__(self, layout: Layout, example_bytes: int):
         self._layout = layout
-        self._segments = segments
         self._example_bytes = example_bytes
         self._finished: dict[str, int] = {}
 

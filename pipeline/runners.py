@@ -12,7 +12,14 @@ from .settings import SettingsError, suggest
 
 # "DirectRunner" would first try Prism, a program that it downloads.
 LOCAL_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
-_LOCAL_NAMES = {None, "", "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", LOCAL_RUNNER}
+_LOCAL_NAMES = {
+    "",
+    "direct",
+    "directrunner",
+    "fnapi",
+    "fnapirunner",
+    LOCAL_RUNNER.lower(),
+}  # Beam looks at no case
 
 
 def beam_options(
@@ -46,7 +53,7 @@ def beam_options(
         )
     arguments = [*_as_flags(mapping, switched_off), *flags]
     options = PipelineOptions(arguments)
-    if options.get_all_options()["runner"] in _LOCAL_NAMES:
+    if str(options.get_all_options()["runner"] or "").lower() in _LOCAL_NAMES:
         options = PipelineOptions([*arguments, f"--runner={LOCAL_RUNNER}"])
     return options
 

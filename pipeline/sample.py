@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 import numpy as np
 
@@ -91,16 +92,21 @@ def write_sample(output: str, count: int, seed: int) -> str:
         raise SettingsError(f"count={count} must be 1 or more")
     if os.path.isdir(output) and os.listdir(output):
         raise SettingsError(f"output={output} is not empty: name a new folder")
+    partial = f"{output.rstrip('/')}.partial"  # renamed when complete
+    shutil.rmtree(partial, ignore_errors=True)
     for name in CLASSES:
-        os.makedirs(os.path.join(output, name), exist_ok=True)
+        os.makedirs(os.path.join(partial, name))
     for number in range(count):
         name = CLASSES[number % len(CLASSES)]
         shaft_bin = SHAFT_BINS[number // len(CLASSES) % len(SHAFT_BINS)]
         samples = simulate(name, shaft_bin, np.random.default_rng([seed, number]))
-        path = os.path.join(output, name, f"shaft{shaft_bin}_{number:05d}.raw")
+        path = os.path.join(partial, name, f"shaft{shaft_bin}_{number:05d}.raw")
         with open(path, "wb") as file:
             file.write(samples.astype("<f4").tobytes())
-    write_json(os.path.join(output, "about.json"), _about())
+    write_json(os.path.join(partial, "about.json"), _about())
+    if os.path.isdir(output):
+        os.rmdir(output)
+    os.rename(partial, output)
     return (
         f"{count:,} simulated captures of {SAMPLES} samples in {len(CLASSES)} classes in {output}\n"
         f"Next: spectrabeam extract --input {output} --output features --raw-dtype '<f4' "

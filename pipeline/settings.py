@@ -18,8 +18,9 @@ import yaml
 
 from ..transforms import frontend, schema
 from ..transforms.dataset import METADATA, DatasetError, read_json
-from ..transforms.setting import setting, settings_group
+from ..transforms.declare import setting, settings_group
 from ..transforms.settings import ShardSettings
+from .match import split_name
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
@@ -191,8 +192,8 @@ def stored_settings(settings: Settings) -> dict[str, Any]:
 
 
 def fingerprint(content: Mapping[str, Any]) -> str:
-    """Names content settings."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    """Names content settings, and the version of what is computed from them."""
+    text = json.dumps([content, frontend.ALGORITHM_VERSION], sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -226,7 +227,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
 
 
-def load_settings(arguments: argparse.Namespace, beam_flags: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(arguments: argparse.Namespace) -> Settings:
     """Settings from the YAML file, with the flags above it.
 
     Raises:
@@ -245,8 +246,6 @@ def load_settings(arguments: argparse.Namespace, beam_flags: Mapping[str, Any] |
     for name in flags:
         sources[name] = ""
     values |= {name: value for name, value in flags.items() if name in {field.name for field in _fields()}}
-    if beam_flags:
-        values["beam"] = (values.get("beam") or {}) | dict(beam_flags)
     try:
         return Settings(**{name: value for name, value in values.items() if value is not None})
     except pydantic.ValidationError as error:
@@ -328,7 +327,8 @@ def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     shown = (
         "" if isinstance(value, (dict, tuple)) else f"={value!r}" if isinstance(value, str) else f"={value}"
     )
-    return f"{name}{shown}{where}: {message[0].lower()}{message[1:]}"
+    meaning = "" if len(path) > 1 and path[0] in _NESTED else f" ({_info(path[0]).description})"
+    return f"{name}{shown}{where}: {message[0].lower()}{message[1:]}{meaning}"
 
 
 def _fields() -> Sequence[dataclasses.Field]:
@@ -371,11 +371,9 @@ def _metavar(name: str) -> str:
     return "X" if kinds & {float} else "true"
 
 
-def _absolute(path: str) -> str:
-    name, equals, rest = path.partition("=")
-    if equals and name.isidentifier() and not os.path.exists(path):
-        return f"{name}={os.path.abspath(rest)}"
-    return os.path.abspath(path)
+def _absolute(given: str) -> str:
+    name, path = split_name(given)
+    return f"{name}={os.path.abspath(path)}" if name else os.path.abspath(path)
 
 
 def table() -> str:

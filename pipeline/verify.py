@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -129,9 +130,33 @@ def _check_accounting(dataset: Dataset) -> list[str]:
         ledger = pq.read_table(dataset.layout.ledger)
     except (OSError, ValueError) as error:
         return [*problems, f"{os.path.basename(dataset.layout.ledger)}: cannot be read: {error}"]
-    written = ledger.column("segments_written").to_numpy()
+    planned, written, rejected = (
+        ledger.column(f"segments_{what}").to_numpy() for what in ("planned", "written", "rejected")
+    )
+    for row in np.flatnonzero(planned != written + rejected).tolist():
+        name = ledger.column("id")[row].as_py()
+        problems.append(f"recordings.parquet: {name}: planned segments are not written + rejected ones")
+    problems += _check_rejects(dataset)
     if len(ledger) != recordings["matched"] or written.sum() != examples:
         problems.append(
             f"the ledger has {len(ledger)} recordings and {written.sum()} examples, the dataset {recordings['matched']} and {examples}"
         )
+    return problems
+
+
+def _check_rejects(dataset: Dataset) -> list[str]:
+    """The lines must add up to what is recorded, and the frontend be there."""
+    problems = []
+    try:
+        with open(dataset.layout.rejects, encoding="utf-8") as file:
+            segments = sum(json.loads(line)["segments"] for line in file)
+        expected = dataset.metadata["counts"]["segments"]["rejected"]
+        if segments != expected:
+            problems.append(f"rejects.jsonl: its lines tell of {segments} segments, {expected} are recorded")
+    except (OSError, ValueError, KeyError) as error:
+        problems.append(f"rejects.jsonl: cannot be read: {error}")
+    if dataset.metadata["axes"] and not os.path.exists(
+        os.path.join(dataset.layout.frontend, "saved_model.pb")
+    ):
+        problems.append("frontend/: the SavedModel is missing")
     return problems

@@ -11,11 +11,12 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import pydantic
 
+from .declare import setting, settings_group
 from .elements import Batch, Block
 from .formats.base import Reader
 from .rejects import Reason, Reject, RejectError
+from .schema import FeatureSpec
 from .segment import SegmentSettings, span
-from .setting import setting, settings_group
 
 ALIGNMENT = 64  # what TensorFlow asks of memory that it takes without a copy
 
@@ -163,6 +164,13 @@ def read_batch(
     return batch, rejects
 
 
+def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, np.ndarray]:
+    """The samples to store, where an example has a waveform."""
+    if "waveform" not in specs:
+        return {}
+    return {"waveform": batch.waveform if batch.stored is None else batch.stored}
+
+
 def _require_size(file: BinaryIO, block: Block) -> None:
     size = file.seek(0, os.SEEK_END)
     if size != block.size:
@@ -176,15 +184,24 @@ def _read_rows(
     file: BinaryIO, reader: Reader, block: Block, rows: np.ndarray, segments: SegmentSettings
 ) -> None:
     """Fills `rows` [block.count, segment_length] with the block's segments; beyond the recording's end with zeros."""
-    available = min(span(block.count, segments), block.frames - block.start)
-    if segments.hop == segments.segment_length or block.count == 1:
-        flat = rows.reshape(-1)  # the rows are the channel's samples, one after the other
-        reader.read(file, block.channel, block.start, flat[:available])
-        flat[available:] = 0
+    length, hop = segments.segment_length, segments.hop
+    if hop > length:  # what lies between is not read
+        for row, start in zip(rows, range(block.start, block.start + block.count * hop, hop), strict=True):
+            _read_padded(file, reader, block, start, row)
+    elif hop == length or block.count == 1:  # the rows are the channel's samples, one after the other
+        _read_padded(file, reader, block, block.start, rows.reshape(-1))
     else:
-        samples = np.zeros(span(block.count, segments), rows.dtype)
-        reader.read(file, block.channel, block.start, samples[:available])
-        rows[:] = np.lib.stride_tricks.sliding_window_view(samples, segments.segment_length)[:: segments.hop]
+        samples = np.empty(span(block.count, segments), rows.dtype)
+        _read_padded(file, reader, block, block.start, samples)
+        rows[:] = np.lib.stride_tricks.sliding_window_view(samples, length)[::hop]
+
+
+def _read_padded(file: BinaryIO, reader: Reader, block: Block, start: int, out: np.ndarray) -> None:
+    """Fills `out` [samples] from `start` on, with zeros beyond the recording's end."""
+    available = max(0, min(len(out), block.frames - start))
+    if available:
+        reader.read(file, block.channel, start, out[:available])
+    out[available:] = 0
 
 
 def _explain(error: Exception) -> tuple[Reason, str]:

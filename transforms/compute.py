@@ -55,7 +55,7 @@ class CompiledFrontend:
         jit = settings.jit != "off" and bool(self._features)
         with device.quiet_stderr():  # XLA announces itself
             self._run = self._compile(jit)
-            if jit and not self._agrees_with_plain() and settings.jit == "auto":
+            if settings.jit == "auto" and jit and not self._agrees_with_plain():
                 logger.warning(
                     "XLA's values differ from plain TensorFlow's on this machine: jit=auto goes on without it"
                 )
@@ -93,7 +93,7 @@ class CompiledFrontend:
 
         def graph(waveform: Any) -> tuple[dict[str, Any], Any]:
             self.traces += 1  # runs while tracing only
-            features = {key: feature.graph(waveform) for key, feature in self._features.items()}
+            features = frontend.compute_features(self._features, waveform)
             row_sums = tf.reduce_sum(waveform, axis=1)
             for values in features.values():
                 row_sums += tf.reduce_sum(values, axis=list(range(1, len(values.shape))))

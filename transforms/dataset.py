@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -231,10 +232,20 @@ def replace_file(path: str, content: bytes, folder: str | None = None) -> None:
       content: all of it.
       folder: on the same file system, for the new file until it is complete; the file's own by default.
     """
-    name = f"{os.path.basename(path)}.{os.getpid()}.tmp"
+    name = f"{os.path.basename(path)}.{uuid.uuid4().hex}.tmp"  # used by no other process on any machine
     temporary = os.path.join(folder or os.path.dirname(path), name)
-    with open(temporary, "wb") as file:
+    with open(temporary, "xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(folder: str) -> None:
+    """Makes the names in a folder durable."""
+    handle = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

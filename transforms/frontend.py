@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pydantic
 
+from .declare import setting, settings_group
 from .device import load_tensorflow
 from .schema import RESERVED, FeatureSpec
-from .setting import setting, settings_group
 
 ALGORITHM_VERSION = 1  # raised when the same settings come to mean other numbers
 
@@ -125,6 +125,11 @@ def frontend_id(features: dict[str, LogSpectrum], segment_length: int) -> str:
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+def compute_features(features: dict[str, LogSpectrum], waveform: Any) -> dict[str, Any]:
+    """The graph of every feature: float32 [batch, segment_length] to {key: float32 [batch, …]}."""
+    return {key: feature.graph(waveform) for key, feature in features.items()}
+
+
 def make_module(features: dict[str, LogSpectrum], segment_length: int) -> Any:
     """A `tf.Module` whose `__call__` maps float32 [batch, segment_length] to {key: float32 [batch, …]}.
 
@@ -138,7 +143,7 @@ def make_module(features: dict[str, LogSpectrum], segment_length: int) -> Any:
             autograph=False,
         )
         def __call__(self, waveform: Any) -> dict[str, Any]:
-            return {key: feature.graph(waveform) for key, feature in features.items()}
+            return compute_features(features, waveform)
 
     return Frontend(name="frontend")
 

@@ -38,6 +38,15 @@ class StageTimes:
             return {stage: ns // 1000 for stage, ns in self._ns.items()}
 
 
+def count_dataset(metadata: Mapping) -> None:
+    """Counts what was committed."""
+    for group in ("recordings", "segments"):
+        for name, number in metadata["counts"][group].items():
+            Metrics.counter(NAMESPACE, f"{group}_{name}_total").inc(number)
+    for split, part in metadata["splits"].items():
+        Metrics.counter(NAMESPACE, f"examples_{split}_total").inc(part["examples"])
+
+
 def count_shard(sidecar: Mapping) -> None:
     """Counts one finished shard. A retried bundle counts twice: counters guide, sidecars decide."""
     counter = lambda name: Metrics.counter(NAMESPACE, name)  # noqa: E731
@@ -50,4 +59,4 @@ def count_shard(sidecar: Mapping) -> None:
     for reject in sidecar["rejects"]:
         counter("segments_rejected").inc(reject["segments"])
         counter(f"segments_rejected_{reject['reason']}").inc(reject["segments"])
-    Metrics.distribution(NAMESPACE, "shard_ms").update(sidecar["wall_us"] // 1000)
+    Metrics.distribution(NAMESPACE, "shard_us").update(sidecar["wall_us"])

@@ -33,9 +33,13 @@ class FeatureSpec:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the values in a record."""
-        width = {"float32": 4, "int16": 2, "int64": 3, "bytes": 32}[self.dtype]
-        return width * math.prod(self.shape)
+        """Bytes of the values of a feature or waveform, float32 or int16."""
+        return {"float32": 4, "int16": 2}[self.dtype] * math.prod(self.shape)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About the bytes of the values in a record: integers and names vary in length."""
+        return {"int64": 3, "bytes": 32}.get(self.dtype) or self.num_bytes
 
     def to_json(self) -> dict[str, Any]:
         """As it stands under `features` in spectrabeam.json."""
@@ -54,7 +58,7 @@ def context_specs(*, labels: bool) -> dict[str, FeatureSpec]:
 
 def example_bytes(specs: Mapping[str, FeatureSpec]) -> int:
     """Estimated length of a record, from the static shapes; its framing included."""
-    return 16 + 8 + sum(len(name) + 16 + spec.num_bytes for name, spec in specs.items())
+    return 16 + 8 + sum(len(name) + 16 + spec.estimated_bytes for name, spec in specs.items())
 
 
 def parse_spec(specs: Mapping[str, FeatureSpec], keys: Iterable[str] | None = None) -> dict[str, Any]:

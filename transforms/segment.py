@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from .setting import setting, settings_group
+from .declare import setting, settings_group
 
 BLOCK_SEGMENTS = 8
 BLOCK_SAMPLES = 1 << 18  # 1 MiB of float32

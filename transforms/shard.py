@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO
@@ -13,7 +14,7 @@ import numpy as np
 from apache_beam.utils.shared import Shared
 
 from .ahead import map_ahead
-from .batch import Buffers, plan_batches, read_batch, reject_non_finite
+from .batch import Buffers, kept_waveform, plan_batches, read_batch, reject_non_finite
 from .compute import CompiledFrontend
 from .dataset import Layout, write_json
 from .elements import Batch, Block
@@ -26,8 +27,6 @@ from .rejects import Reject, merge
 from .schema import FeatureSpec
 from .settings import ShardSettings
 from .write import ShardWriter
-
-_BYTES_AHEAD = 192 << 20
 
 
 def extract_shard(
@@ -43,6 +42,9 @@ def extract_shard(
 
     Returns:
       the sidecar, which is on disk already.
+
+    Raises:
+      OSError: the dataset's folder cannot be written.
     """
     times, began_s, began = StageTimes(), time.time(), time.perf_counter()
     readers = Readers(settings)
@@ -69,17 +71,18 @@ def extract_shard(
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
         return batch, computed.features, lost
 
-    depth = ahead(settings)
-    temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.tfrecord")
+    temporary = os.path.join(layout.temporary, f"{part.shard}.{uuid.uuid4().hex}.tfrecord")
+    threads = {"read": settings.readers_at_once, "compute": frontend.threads}
     with (
-        ThreadPoolExecutor(settings.read_threads, "read") as reading,
-        ThreadPoolExecutor(frontend.threads, "compute") as computing,
+        ThreadPoolExecutor(threads["read"], "read") as reading,
+        ThreadPoolExecutor(threads["compute"], "compute") as computing,
         ShardWriter(layout.shard(part.shard), temporary, settings.compression) as writer,
     ):
+        ahead = {stage: settings.batches_ahead(count) for stage, count in threads.items()}
         rows = plan_batches(part.blocks, settings.batch_size, settings.hop)  # [Block] a batch
-        waveforms = map_ahead(read, rows, reading, depth)  # (Batch, [Reject])
+        waveforms = map_ahead(read, rows, reading, ahead["read"])  # (Batch, [Reject])
         computed = map_ahead(
-            compute, waveforms, computing, frontend.threads + 1
+            compute, waveforms, computing, ahead["compute"]
         )  # (Batch, {key: rows}, [Reject])
         for batch, features, lost in computed:
             with times.measure("encode"):
@@ -102,25 +105,13 @@ def extract_shard(
         "rejects": merge(reject.to_json() for reject in rejects),
         "computed_by": frontend.computed_by,
         "batches": batches,
+        "threads": threads,
         "stage_us": times.us(),
         "began_s": round(began_s, 6),
         "wall_us": int((time.perf_counter() - began) * 1e6),
     }
     write_json(layout.sidecar(part.shard), sidecar, layout.temporary)
     return sidecar
-
-
-def ahead(settings: ShardSettings) -> int:
-    """Batches to read ahead: enough to keep the readers busy, within a fixed share of memory."""
-    batch_bytes = settings.batch_size * settings.segment_length * 4
-    return max(2, min(2 * settings.read_threads + 2, _BYTES_AHEAD // batch_bytes))
-
-
-def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, np.ndarray]:
-    """The samples to store, where they are wanted."""
-    if "waveform" not in specs:
-        return {}
-    return {"waveform": batch.waveform if batch.stored is None else batch.stored}
 
 
 class ExtractShard(beam.DoFn):

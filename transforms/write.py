@@ -12,9 +12,9 @@ from typing import Literal
 
 import google_crc32c
 
+from .declare import setting, settings_group
 from .elements import ShardInfo
 from .encode import Record
-from .setting import setting, settings_group
 
 _WINDOW_BITS = {"zlib": 15, "gzip": 31}
 _PIECES_PER_CALL = 1000  # below IOV_MAX

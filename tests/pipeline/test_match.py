@@ -95,23 +95,24 @@ def test_what_is_left_out_is_counted_by_cause(tree):
         "files of other kinds": 2,
         "hidden files and folders": 3,
         "links that lead back to their own folder": 1,
-        "the output folder": 1,
     }
     assert matches.rejects == []
 
 
-def test_files_in_the_output_folder_are_left_out_of_globs_too(tree):
-    folder = tree("a/1.raw", "out/2.raw")
-    matches = match((f"{folder}/*/*.raw",), AUTO, str(folder / "out"))
-    assert [item.recording for item in matches.found] == [b"a/1.raw"]
-    assert matches.left_out == {"files in the output folder": 1}
+def test_the_output_and_other_datasets_are_left_out_of_globs_too_and_the_output_is_not_counted(tree):
+    folder = tree("a/1.raw", "out/2.raw", "old/spectrabeam.json", "old/more/3.raw")
+    for pattern in ("*/*.raw", "**/*.raw"):
+        matches = match((f"{folder}/{pattern}",), AUTO, str(folder / "out"))
+        assert [item.recording for item in matches.found] == [b"a/1.raw"]
+        assert matches.left_out == {}
 
 
 def test_links_to_files_and_folders_elsewhere_are_followed(tree):
     folder = tree("a/1.raw", "b/x.raw")
     os.symlink(folder / "b", folder / "a/folder")
     os.symlink(folder / "b/x.raw", folder / "a/file.raw")
-    assert ids(folder / "a") == [b"1.raw", b"file.raw", b"folder/x.raw"]
+    assert ids(folder / "a") == [b"1.raw", b"file.raw"]  # folder/x.raw is the same file once more
+    assert match((str(folder / "a"),), AUTO).left_out == {"files reached a second time through a link": 1}
 
 
 def test_the_format_that_is_asked_for_chooses_the_files(tree):
@@ -181,6 +182,9 @@ def test_a_folder_that_cannot_be_listed_is_a_reject(tree, monkeypatch):
     assert message == "the folder cannot be listed: Permission denied"
 
 
+OTHERS = " (files of other names: give a glob, such as 'folder/**/*.bin', and --input-format)"
+
+
 def test_inputs_that_cannot_be_matched_are_refused_each_with_its_cause(tree):
     folder = tree("a.raw", "empty/readme.txt")
     assert refused() == "input is not set: name folders, files or globs, such as --input recordings/"
@@ -189,10 +193,11 @@ def test_inputs_that_cannot_be_matched_are_refused_each_with_its_cause(tree):
         refused("gs://bucket/x") == "input=gs://bucket/x is no local path: object stores cannot be read yet"
     )
     assert (
-        refused(folder / "*.flac") == f"input={folder}/*.flac matches no recording: looked for *.raw or *.wav"
+        refused(folder / "*.flac")
+        == f"input={folder}/*.flac matches no recording: looked for *.raw or *.wav{OTHERS}"
     )
     assert refused(folder / "empty", settings=ReadSettings(input_format="wav")) == (
-        f"input={folder}/empty matches no recording: looked for *.wav, left out 1 files of other kinds"
+        f"input={folder}/empty matches no recording: looked for *.wav{OTHERS}, left out 1 files of other kinds"
     )
 
 

@@ -23,7 +23,7 @@ def layout(tmp_path):
 
 
 def on_disk(layout):
-    return ShardsOnDisk(layout, {ShardName("train", index): 10 for index in range(4)}, example_bytes=100)
+    return ShardsOnDisk(layout, example_bytes=100)
 
 
 def temporary(layout, shard, num_bytes):

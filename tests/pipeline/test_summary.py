@@ -45,6 +45,7 @@ RUN = {
     "shards_s": 8.0,
     "examples": 2000,
     "shards_kept": 0,
+    "threads": {"read": 1, "compute": 2},
     "stage_s": {"read": 1.0, "compute": 6.0, "encode": 2.0, "write": 1.0},
 }
 
@@ -86,7 +87,9 @@ def test_summary_of_a_run_tells_time_rate_and_where_it_went():
     [("read", "reading"), ("compute", "computing"), ("encode", "encoding"), ("write", "writing")],
 )
 def test_the_longest_stage_bounds_the_run(stage, what):
-    run = RUN | {"stage_s": dict.fromkeys(RUN["stage_s"], 1.0) | {stage: 1.5}}
+    # two threads read, two compute, one encodes and writes
+    quiet = {"read": 2.0, "compute": 2.0, "encode": 0.5, "write": 0.5}
+    run = RUN | {"threads": {"read": 2, "compute": 2}, "stage_s": quiet | {stage: quiet[stage] * 3}}
     assert rows(extraction_summary(METADATA, run, LAYOUT))["Bound by"][0].startswith(what)
 
 

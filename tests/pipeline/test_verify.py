@@ -135,9 +135,15 @@ def test_sums_that_do_not_balance_are_found(dataset):
         value["counts"]["segments"]["rejected"] = 7
 
     change_metadata(dataset, change)
-    (found,) = problems(dataset)
+    found, lines = problems(dataset)
     assert found.startswith("the accounting does not balance: ")
     assert found.endswith("and the splits hold 30 examples")
+    assert lines == "rejects.jsonl: its lines tell of 0 segments, 7 are recorded"
+
+
+def test_a_missing_frontend_is_found(dataset):
+    shutil.rmtree(dataset / "frontend")
+    assert problems(dataset) == ["frontend/: the SavedModel is missing"]
 
 
 def test_a_ledger_of_other_numbers_is_found(dataset):

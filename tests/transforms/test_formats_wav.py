@@ -144,7 +144,7 @@ WITHOUT_RATE = pcm(np.zeros((4, 1), np.int64), 2).replace((8000).to_bytes(4, "li
 def test_what_libsndfile_cannot_open_is_a_bad_format(content):
     reason, message = refused(content)
     assert reason is Reason.BAD_FORMAT
-    assert message.startswith("libsndfile cannot open it: ")
+    assert message.startswith("libsndfile cannot read it: ")
     assert not message.endswith(".")
 
 

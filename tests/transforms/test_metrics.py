@@ -100,5 +100,5 @@ def test_counters_of_finished_shards_are_beam_metrics():
         }.items()
     )
     (wall,) = metrics["distributions"]
-    assert wall.key.metric.name == "shard_ms"
-    assert (wall.committed.count, wall.committed.max) == (2, 123)
+    assert wall.key.metric.name == "shard_us"
+    assert (wall.committed.count, wall.committed.max) == (2, 123_456)

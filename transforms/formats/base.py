@@ -7,9 +7,9 @@ from typing import Any, BinaryIO, ClassVar, Literal, Protocol
 import numpy as np
 import pydantic
 
+from ..declare import setting, settings_group
 from ..elements import Description
 from ..rejects import Reason, RejectError
-from ..setting import setting, settings_group
 
 
 def _check_dtype(name: str | None) -> str | None:

@@ -10,6 +10,9 @@ from ..elements import Description
 from ..rejects import Reason, RejectError
 from .base import ReadSettings, not_int16, short_read
 
+_PIECE_BYTES = 4 << 20
+_CONTAINERS = (b"RIFF", b"RIFX", b"RF64", b"BW64", b"riff", b"fLaC", b"OggS", b"FORM")
+
 
 class RawReader:
     """Interleaved samples after a header of fixed length.
@@ -75,24 +78,27 @@ class RawReader:
         )
 
     def read(self, file: BinaryIO, channel: int, start: int, out: np.ndarray) -> None:
-        """Reads the range's bytes in one call, straight into `out` where they need no conversion."""
-        file.seek(self._settings.raw_header_bytes + start * self._frame_bytes)
+        """Reads the range's bytes, straight into `out` where they need no conversion, else by pieces."""
+        settings = self._settings
+        file.seek(settings.raw_header_bytes + start * self._frame_bytes)
         if self._as_stored and out.dtype == np.float32:
             self._fill(file, out.data.cast("B"), start)
+            _refuse_container(out, start + settings.raw_header_bytes)
             return
-        frames = np.empty((len(out), self._settings.raw_channels), self._dtype)
-        self._fill(file, frames.data.cast("B"), start)
-        samples = frames[:, channel]
-        if out.dtype == np.int16:
-            if self._dtype.newbyteorder("=") != np.int16:
-                raise not_int16(self._dtype.str)
-            out[:] = samples
-        elif (self._offset, self._factor) == (0.0, 1.0):
+        if out.dtype == np.int16 and self._dtype.newbyteorder("=") != np.int16:
+            raise not_int16(self._dtype.str)
+        piece = max(1, _PIECE_BYTES // self._frame_bytes)
+        for first in range(0, len(out), piece):
+            part = out[first : first + piece]
+            frames = np.empty((len(part), settings.raw_channels), self._dtype)
+            self._fill(file, frames.data.cast("B"), start + first)
+            _refuse_container(frames, start + first + settings.raw_header_bytes)
+            samples = frames[:, channel]
             with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is rejected as such
-                out[:] = samples
-        else:
-            with np.errstate(over="ignore"):
-                out[:] = (samples.astype(np.float64) - self._offset) * self._factor
+                if out.dtype == np.int16 or (self._offset, self._factor) == (0.0, 1.0):
+                    part[:] = samples
+                else:
+                    part[:] = (samples.astype(np.float64) - self._offset) * self._factor
 
     def _fill(self, file: BinaryIO, buffer: memoryview, start: int) -> None:
         done = 0
@@ -101,6 +107,17 @@ class RawReader:
             if not count:
                 raise short_read(start, len(buffer) // self._frame_bytes, done // self._frame_bytes)
             done += count
+
+
+def _refuse_container(samples: np.ndarray, position: int) -> None:
+    """A file that begins as an audio container does is not headerless, whatever its name says."""
+    if position == 0 and samples.data.cast("B")[:4] in _CONTAINERS:
+        magic = bytes(samples.data.cast("B")[:4]).decode("ascii")
+        raise RejectError(
+            Reason.BAD_FORMAT,
+            f"the file begins with {magic} as an audio file does, so it is not headerless: give it as a glob with "
+            "input_format=wav, or set raw_header_bytes to skip its header",
+        )
 
 
 def _scaling(scale: str | float, dtype: np.dtype) -> tuple[float, float]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, ClassVar
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -38,13 +41,16 @@ class WavReader:
         with _open(file) as sound:
             if sound.frames == 0:
                 raise RejectError(Reason.EMPTY, f"the header is there, but no sample follows ({size} bytes)")
+            declared = _declared_frames(sound)
+            warnings = (f"the header promises {declared} frames, {sound.frames} are there",)
             return Description(
                 format=self.name,
                 sample_rate=float(sound.samplerate),
                 channels=sound.channels,
                 frames=sound.frames,
                 dtype=sound.subtype,
-                frames_declared=sound.frames,
+                frames_declared=declared,
+                warnings=warnings if declared != sound.frames else (),
             )
 
     def read(self, file: BinaryIO, channel: int, start: int, out: np.ndarray) -> None:
@@ -61,9 +67,9 @@ class WavReader:
             sound.seek(start)
             # float32 holds 24 bits: deeper samples are rounded once, by libsndfile, from the whole value
             frames = sound.read(len(out), dtype=dtype, always_2d=True)
-            if len(frames) < len(out):
-                raise short_read(start, len(out), len(frames))
-            np.multiply(frames[:, channel], factor, out=out, casting="same_kind")
+        if len(frames) < len(out):
+            raise short_read(start, len(out), len(frames))
+        np.multiply(frames[:, channel], factor, out=out, casting="same_kind")
 
     def _factor(self, subtype: str) -> float:
         """What to multiply libsndfile's full scale of 1 with."""
@@ -73,13 +79,59 @@ class WavReader:
         return as_stored if self._scale == "none" else as_stored * float(self._scale)
 
 
-def _open(file: BinaryIO):
+def _declared_frames(sound: Any) -> int:
+    """Frames by the header's own data size; libsndfile notes in its log where it holds it to what is there."""
+    noted = re.search(r"^\s*data : (\d+) \(should be (\d+)\)", sound.extra_info, re.MULTILINE)
+    if not noted or not int(noted[2]):
+        return sound.frames
+    frame_bytes = int(noted[2]) / sound.frames
+    return round(int(noted[1]) / frame_bytes)
+
+
+class _Watched:
+    """A file whose errors are kept: libsndfile reads through callbacks that cannot raise."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.error: OSError | None = None
+        self.seek, self.tell = file.seek, file.tell
+
+    def readinto(self, buffer: memoryview) -> int:
+        """As the file's, but gives nothing where it fails."""
+        try:
+            return self._file.readinto(buffer)  # type: ignore[attr-defined]
+        except OSError as error:
+            self.error = error
+            return 0
+
+    def read(self, size: int = -1) -> bytes:
+        """As the file's, but gives nothing where it fails."""
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            self.error = error
+            return b""
+
+
+@contextlib.contextmanager
+def _open(file: BinaryIO) -> Iterator[Any]:
+    """The sound in a file.
+
+    Raises:
+      OSError: reading fails.
+      RejectError: libsndfile does not understand the file.
+    """
     import soundfile
 
     file.seek(0)
+    watched = _Watched(file)
     try:
-        return soundfile.SoundFile(file)
+        with soundfile.SoundFile(watched) as sound:  # type: ignore[arg-type]
+            yield sound
     except soundfile.LibsndfileError as error:
-        raise RejectError(
-            Reason.BAD_FORMAT, f"libsndfile cannot open it: {error.error_string.rstrip('.')}"
-        ) from error
+        if watched.error:
+            raise watched.error from error
+        message = f"libsndfile cannot read it: {error.error_string.rstrip('.')}"
+        raise RejectError(Reason.BAD_FORMAT, message) from error
+    if watched.error:
+        raise watched.error
