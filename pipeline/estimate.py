@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from ..transforms import parts, schema
 from ..transforms.dataset import Layout
+from ..transforms.device import load_tensorflow
+from ..transforms.frontend import feature_settings
 from .match import match
 from .plan import Plan, make_plan
 from .settings import Settings, content_settings, example_specs, fingerprint
 from .summary import plan_summary
 
 _TRIAL_SEGMENTS = 1024
+_TRIAL_BYTES = 256 << 20  # of samples, where segments are long
 
 
 def describe_plan(settings: Settings) -> str:
@@ -40,7 +43,8 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
 
     shard = plan.shards[0]
     blocks = plan.part(shard)
-    enough = 1 + int((blocks.column("count").to_numpy().cumsum() < _TRIAL_SEGMENTS).sum())
+    most = min(_TRIAL_SEGMENTS, max(1, _TRIAL_BYTES // (4 * settings.segment_length)))
+    enough = 1 + int((blocks.column("count").to_numpy().cumsum() < most).sum())
     blocks = blocks.slice(0, enough)
     frontend = CompiledFrontend(settings, settings.segment_length)
     with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
@@ -62,13 +66,14 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
                 fingerprint(content_settings(settings)),
             )
             seconds = time.perf_counter() - began
+        warnings = _near_epsilon(layout.shard(shard.name), settings)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
     rate = done / seconds
     rejected = sum(line["segments"] for line in sidecar["rejects"])
     measured = f"{done} segments on this machine" + (
         f", of which {rejected} were rejected" if rejected else ""
     )
-    return {"seconds": plan.segments / rate, "rate": rate, "measured": measured}
+    return {"seconds": plan.segments / rate, "rate": rate, "measured": measured, "warnings": warnings}
 
 
 def _whole_batches(blocks: pa.Table, settings: Settings) -> pa.Table:
@@ -78,3 +83,22 @@ def _whole_batches(blocks: pa.Table, settings: Settings) -> pa.Table:
         return blocks
     sums = blocks.column("count").to_numpy().cumsum()
     return blocks.slice(0, int((sums <= max(total - total % settings.batch_size, sums[0])).sum()))
+
+
+def _near_epsilon(path: str, settings: Settings) -> list[str]:
+    """A warning for each feature of which ε, not the data, decides most values."""
+    tf = load_tensorflow()
+    features = feature_settings(settings)
+    specs = {key: spec for key, spec in example_specs(settings).items() if key in features}
+    if not specs:
+        return []
+    records = tf.data.TFRecordDataset(
+        path, {"none": ""}.get(settings.compression, settings.compression.upper())
+    )
+    batch = next(iter(records.batch(settings.batch_size)), None)
+    if batch is None:
+        return []
+    values = tf.io.parse_example(batch, schema.parse_spec(specs))
+    return [
+        text for key, feature in features.items() if (text := feature.near_epsilon(key, values[key].numpy()))
+    ]

@@ -13,6 +13,7 @@ from ..transforms.dataset import Dataset, DatasetError, load_dataset
 from ..transforms.device import load_tensorflow, set_up
 from ..transforms.files import open_local
 from ..transforms.formats.choose import HEAD_BYTES, Readers, format_by_content, format_by_name
+from ..transforms.frontend import feature_settings
 from ..transforms.rejects import RejectError
 from ..transforms.segment import count_segments
 from .settings import Settings, SettingsError, load_settings
@@ -58,6 +59,17 @@ def _show(key: str, value: Any) -> str:
     return f"{key} {list(value.shape)} from {value.min():.4g} to {value.max():.4g}"
 
 
+def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:
+    """Warnings for the first segment of each channel."""
+    segment = samples[:, : settings.segment_length].astype(np.float64)
+    magnitude = np.abs(np.fft.rfft(segment, settings.segment_length))
+    warnings = (
+        feature.near_epsilon(key, np.log(magnitude + feature.epsilon))
+        for key, feature in feature_settings(settings).items()
+    )
+    return [warning for warning in warnings if warning]
+
+
 def _inspect_file(path: str, settings: Settings) -> str:
     uri = os.fsencode(os.path.abspath(path))
     readers = Readers(settings)
@@ -98,5 +110,7 @@ def _inspect_file(path: str, settings: Settings) -> str:
             "" if samples.shape[1] == description.frames else f", in the first {samples.shape[1]:,} samples"
         )
         lines.append(f"Channel {channel}   {level}{f', {lost} not finite' if lost else ''}{part}")
-    lines += [f"Warning     {warning}" for warning in description.warnings]
+    lines += [
+        f"Warning     {warning}" for warning in [*description.warnings, *_near_epsilon(samples, settings)]
+    ]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..transforms.rejects import text
 from .describe import Recording
-from .match import Matches
+from .match import Found, Matches
 
 SCHEMA = pa.schema(
     [
@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
 
 def planned_ledger(
     matches: Matches,
+    described: Sequence[Recording],
     recordings: Sequence[Recording],
     splits: Sequence[str],
     segments: np.ndarray,
@@ -47,45 +48,51 @@ def planned_ledger(
 
     Args:
       matches: all that were matched.
+      described: those whose header could be read.
       recordings: those that headers and labels let pass.
       splits: of each of them.
       segments: planned of each of them, int64 [recordings].
       shards: names of the shards of each of them, list<string> [recordings].
     """
-    found = [recording.found for recording in recordings]
-    described = [recording.description for recording in recordings]
     planned = segments.tolist()
     usable = _table(
         {
-            "id": [text(item.recording) for item in found],
-            "uri": [text(item.uri) for item in found],
-            "size": [item.size for item in found],
-            "modified": [item.modified_ns for item in found],
-            "format": [item.format for item in described],
-            "sample_rate": [item.sample_rate for item in described],
-            "channels": [item.channels for item in described],
-            "frames_declared": [item.frames_declared for item in described],
-            "frames": [item.frames for item in described],
+            **_columns(recordings),
             "split": [split if count else None for split, count in zip(splits, planned, strict=True)],
             "label": [recording.label for recording in recordings],
             "segments_planned": planned,
             "shards": shards,
-            "warnings": [list(item.warnings) for item in described],
         }
     )
-    known = {item.recording for item in found}
-    others = [item for item in matches.found if item.recording not in known]
-    unread = _table(
-        {
-            "id": [text(item.recording) for item in others],
-            "uri": [text(item.uri) for item in others],
-            "size": [item.size for item in others],
-            "modified": [item.modified_ns for item in others],
-            "format": [item.format for item in others],
-        }
-    )
+    known = {recording.found.recording for recording in recordings}
+    unwanted = [recording for recording in described if recording.found.recording not in known]
+    known |= {recording.found.recording for recording in unwanted}
+    unread = [item for item in matches.found if item.recording not in known]
+    others = [_table(_columns(unwanted)), _table(_file_columns(unread))]
     no_files = _table({"id": [text(reject.recording) for reject in matches.rejects]})
-    return pa.concat_tables([usable, unread, no_files]).sort_by("id").combine_chunks()
+    return pa.concat_tables([usable, *others, no_files]).sort_by("id").combine_chunks()
+
+
+def _file_columns(found: Sequence[Found]) -> dict[str, list]:
+    return {
+        "id": [text(item.recording) for item in found],
+        "uri": [text(item.uri) for item in found],
+        "size": [item.size for item in found],
+        "modified": [item.modified_ns for item in found],
+        "format": [item.format for item in found],
+    }
+
+
+def _columns(recordings: Sequence[Recording]) -> dict[str, list]:
+    described = [recording.description for recording in recordings]
+    return _file_columns([recording.found for recording in recordings]) | {
+        "format": [item.format for item in described],
+        "sample_rate": [item.sample_rate for item in described],
+        "channels": [item.channels for item in described],
+        "frames_declared": [item.frames_declared for item in described],
+        "frames": [item.frames for item in described],
+        "warnings": [list(item.warnings) for item in described],
+    }
 
 
 def _table(columns: Mapping[str, Any]) -> pa.Table:

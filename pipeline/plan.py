@@ -82,6 +82,7 @@ def make_plan(matches: Matches, settings: Settings) -> Plan:
     return Plan(
         recordings=planned_ledger(
             matches,
+            described,
             recordings,
             [splits[i] for i in split_of],
             np.bincount(cuts.owner, cuts.counts, len(recordings)).astype(np.int64),

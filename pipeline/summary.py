@@ -87,7 +87,8 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
         lines.append(
             f"Time        about {estimate['seconds']:,.0f} s at {estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
         )
-    lines += [f"Warning     {warning}" for warning in plan.warnings]
+    warnings = [*plan.warnings, *estimate.get("warnings", ())]
+    lines += [f"Warning     {warning}" for warning in warnings]
     lines.append("Nothing was written.")
     return "\n".join(lines)
 

@@ -51,6 +51,16 @@ class LogSpectrum:
         tf = load_tensorflow()
         return tf.math.log(tf.abs(tf.signal.rfft(waveform)) + self.epsilon)
 
+    def near_epsilon(self, key: str, values: np.ndarray) -> str | None:
+        """A warning where over half of the stored values are those of magnitudes below ten times ε."""
+        share = float((self.magnitude(values) <= 10 * self.epsilon).mean())
+        if share <= 0.5:
+            return None
+        return (
+            f"{key}: {share:.0%} of the bins lie within ten times epsilon={self.epsilon:g}, which hides them: "
+            "set a smaller epsilon, or a scale that suits the unit"
+        )
+
     def magnitude(self, values: np.ndarray) -> np.ndarray:
         """|rfft(x)| from stored values, as float64: the scale on which precision is stated."""
         return np.exp(values.astype(np.float64)) - self.epsilon
