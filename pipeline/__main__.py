@@ -13,7 +13,7 @@ from typing import NoReturn
 from ..transforms.dataset import DatasetError
 from ..transforms.imports import uncollected
 from .folder import FolderError
-from .match import NoMatchError
+from .match import REMOTE, NoMatchError
 from .settings import SettingsError, add_flags, load_settings
 
 _USAGE_ERRORS = (SettingsError, NoMatchError, FolderError, DatasetError)
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _USAGE_ERRORS as error:
         return _fail(error, 2)
     except KeyboardInterrupt:
-        return _fail("interrupted", 1)
+        goes_on = "extract" in arguments and not any(item.startswith("--overwrite") for item in arguments)
+        return _fail("interrupted" + (": start the same command again to go on" if goes_on else ""), 1)
     except Exception as error:
         return _fail(error, getattr(error, "exit_code", 1))
 
@@ -86,28 +87,32 @@ def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
     del known.verb
     settings = load_settings(known)
     _set_verbose(settings.verbose)
+    options = _beam_options(rest, settings) if verb == "extract" or rest or settings.beam else None
     if not settings.input:
         raise SettingsError("input is not set: name folders, files or globs, such as --input recordings/")
+    _check_output(settings.output, needed=verb == "extract")
     if verb == "plan":
-        if rest or settings.beam:
-            _beam_options(rest, settings)
         from .estimate import describe_plan
 
         print(describe_plan(settings))
         return 0
-    if not settings.output:
-        raise SettingsError("output is not set: name the dataset's folder, such as --output features/")
-    if any(
-        "\udc80" <= character <= "\udcff" for character in settings.output
-    ):  # how Python holds bytes that are not UTF-8
-        raise SettingsError(
-            f"output={settings.output!r} is not UTF-8, which Parquet asks of paths: choose another name"
-        )
-    options = _beam_options(rest, settings)
     from .extract import extract
 
     print(extract(settings, options))
     return 0
+
+
+def _check_output(output: str | None, *, needed: bool) -> None:
+    if not output:
+        if needed:
+            raise SettingsError("output is not set: name the dataset's folder, such as --output features/")
+        return
+    if REMOTE.match(output):
+        raise SettingsError(f"output={output} is no local path: object stores cannot be written yet")
+    if any("\udc80" <= character <= "\udcff" for character in output):  # how Python holds other bytes
+        raise SettingsError(
+            f"output={output!r} is not UTF-8, which Parquet asks of paths: choose another name"
+        )
 
 
 def _beam_options(rest: list[str], settings):

@@ -116,7 +116,7 @@ def label(recordings: list[Recording], settings: Settings) -> tuple[list[Recordi
     labelled, rejects = [], []
     for recording in recordings:
         match = pattern.search(text(recording.found.recording))
-        if match and match["label"] is not None:
+        if match and match["label"]:
             labelled.append(dataclasses.replace(recording, label=match["label"]))
         else:
             message = (

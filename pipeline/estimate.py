@@ -33,6 +33,13 @@ def describe_plan(settings: Settings) -> str:
     }
     if plan.segments:
         estimate |= _try_some(plan, settings)
+    rejected = len({reject.recording for reject in plan.rejects})
+    if rejected > settings.max_reject_fraction * plan.recordings.num_rows:
+        estimate["warnings"] = [
+            *estimate.get("warnings", ()),
+            f"extract would stop: {rejected} of {plan.recordings.num_rows} recordings are rejected, more than "
+            f"max_reject_fraction={settings.max_reject_fraction:g} allows",
+        ]
     return plan_summary(plan, estimate)
 
 

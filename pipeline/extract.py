@@ -17,7 +17,7 @@ from ..transforms.metrics import STAGES
 from . import folder, progress
 from .match import match
 from .plan import Plan, make_plan
-from .settings import Settings, example_specs
+from .settings import Settings, SettingsError, example_specs
 from .summary import extraction_summary
 
 
@@ -55,7 +55,7 @@ def extract(settings: Settings, options: Any) -> str:
             folder.clear(layout)
         work = folder.prepare(layout, plan, settings)
         if work.committed:
-            return f"nothing to do: {layout.root} holds these {plan.segments:,} segments already"
+            return f"nothing to do: {layout.root} holds these {plan.segments:,} segments already{work.note}"
         planned_s = time.monotonic() - began
         error: RunError | None = RunError("interrupted", 1)  # what is told of an attempt that does not end
         try:
@@ -105,13 +105,18 @@ def _run_beam(
     if is_local(options) and not settings.verbose:  # what fails is told in one line below
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     counter = progress.ShardsOnDisk(layout, schema.example_bytes(example_specs(settings)))
-    pipeline = beam.Pipeline(options=options)
+    try:
+        pipeline = beam.Pipeline(options=options)
+    except ValueError as error:  # such as an unknown runner
+        raise SettingsError(str(error)) from error
     build(pipeline, layout, work.todo, settings)
     try:
         with progress.shown(counter.examples, plan.segments):
             result = pipeline.run()
             state = str(result.wait_until_finish())
     except Exception as error:
+        if _cause(error).startswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt from error
         if os.path.exists(layout.outcome):
             return _outcome(layout)
         failure = RunError(f"the pipeline failed: {_cause(error)}", 1)

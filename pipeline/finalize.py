@@ -41,7 +41,7 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     counts = _count(plan, sidecars, ledger, lines)
     replace_file(layout.rejects, rejects.to_lines(lines).encode(), layout.temporary)
     _write_ledger(layout, ledger)
-    _judge(layout, counts, settings.max_reject_fraction)
+    _judge(layout, counts, lines, settings.max_reject_fraction)
     _export_frontend(layout, settings)
     metadata = _metadata(plan, sidecars, counts, settings)
     with contextlib.suppress(FileNotFoundError):
@@ -102,7 +102,7 @@ def _count(
     }
 
 
-def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
+def _judge(layout: Layout, counts: dict[str, Any], lines: list[dict[str, Any]], allowed: float) -> None:
     """Fails a run whose sums do not balance, that made nothing, or that rejected too much."""
     segments, recordings = counts["segments"], counts["recordings"]
     balanced = (
@@ -114,10 +114,13 @@ def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
     common = max(
         counts["rejects"].items(), key=lambda item: (sum(item[1].values()), item[0]), default=("", {})
     )[0]
+    first = next((line for line in lines if line["reason"] == common), None)
+    why = f"most often {common} ({first['recording']}: {first['message']})" if first else "none for a reason"
     if not segments["examples"]:
-        why = f", most often {common}" if common else ""
         _fail(
-            layout, 3, f"no example came out of {recordings['matched']} recordings{why}: see {layout.rejects}"
+            layout,
+            3,
+            f"no example came out of {recordings['matched']} recordings, {why}: see {layout.rejects}",
         )
     fraction = max(
         recordings["rejected"] / recordings["matched"],
@@ -128,7 +131,7 @@ def _judge(layout: Layout, counts: dict[str, Any], allowed: float) -> None:
             layout,
             3,
             f"{recordings['rejected']} of {recordings['matched']} recordings and {segments['rejected']} of "
-            f"{segments['planned']} segments were rejected, most often {common}; that is {fraction:.1%}, and "
+            f"{segments['planned']} segments were rejected, {why}; that is {fraction:.1%}, and "
             f"max_reject_fraction={allowed:g}: see {layout.rejects}, mend the files or raise the fraction",
         )
 

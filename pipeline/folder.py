@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -23,9 +24,18 @@ from ..transforms.dataset import (
     write_json,
 )
 from ..transforms.rejects import PASSING
+from ..transforms.write import checksum
 from .plan import Plan
 from .settings import Settings, content_settings, differences, example_specs, fingerprint, stored_settings
 
+_SAVED_MODEL = {
+    "assets",
+    "variables",
+    "saved_model.pb",
+    "fingerprint.pb",
+    "assets.extra",
+    "keras_metadata.pb",
+}
 _DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl")
 
 
@@ -41,11 +51,13 @@ class Work:
       todo: numbers of the shards to make.
       kept: shards that an earlier attempt finished.
       committed: the dataset is there and is what this run would make.
+      note: what the user should know about it.
     """
 
     todo: list[int]
     kept: list[ShardName]
     committed: bool
+    note: str = ""
 
 
 @contextlib.contextmanager
@@ -91,12 +103,26 @@ def refuse_others(layout: Layout) -> None:
         raise FolderError(f"output={layout.root} is a file: name a folder") from None
     except OSError as error:
         raise FolderError(f"output={layout.root} cannot be read: {error.strerror}") from None
-    ours = METADATA in entries or os.path.isdir(layout.work)
-    if entries and not ours:
+    if entries and not _is_ours(layout):
         raise FolderError(
             f"output={layout.root} holds other files ({sorted(entries)[0]} …) and was not made by spectrabeam: "
             "name an empty or a new folder"
         )
+    frontend = set(os.listdir(layout.frontend)) if os.path.isdir(layout.frontend) else set()
+    if frontend - _SAVED_MODEL:
+        raise FolderError(
+            f"{layout.frontend} holds files that are not ours: move them, or name another folder"
+        )
+
+
+def _is_ours(layout: Layout) -> bool:
+    """Whether a folder bears this program's marks: its lock, or metadata that it wrote."""
+    if os.path.exists(layout.lock):
+        return True
+    try:
+        return "format_version" in read_json(layout.metadata)
+    except (OSError, DatasetError, TypeError):
+        return False
 
 
 def clear(layout: Layout) -> None:
@@ -125,7 +151,9 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     if os.path.exists(layout.metadata):
         _refuse_other_dataset(layout, plan, content)
         if _is_whole(layout):
-            return Work([], [shard.name for shard in plan.shards], committed=True)
+            return Work(
+                [], [shard.name for shard in plan.shards], committed=True, note=_modified(layout, plan)
+            )
         _remove(layout.metadata)  # a shard is missing: what follows makes it again
     _refuse_other_settings(layout, content)
     _remove(layout.outcome)
@@ -139,11 +167,12 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
     write_json(layout.plan_summary, _summary(plan, settings, content, digests), layout.temporary)
-    finished = {
-        number
-        for number, (shard, digest) in enumerate(zip(plan.shards, digests, strict=True))
-        if _is_finished(layout, shard.name, digest, fingerprint(content))
-    }
+    with ThreadPoolExecutor() as pool:
+        checks = [
+            pool.submit(_is_finished, layout, shard.name, shard.segments, digest, fingerprint(content))
+            for shard, digest in zip(plan.shards, digests, strict=True)
+        ]
+    finished = {number for number, check in enumerate(checks) if check.result()}
     kept = [plan.shards[number].name for number in sorted(finished)]
     _remove_stale(layout, set(kept))
     return Work([n for n in range(len(plan.shards)) if n not in finished], kept, committed=False)
@@ -181,6 +210,21 @@ def plan_digest(plan: Plan, digests: list[str]) -> str:
     """Names the whole input as planned: every part, and every reject."""
     rejects = [[reject.to_json()["recording"], reject.reason.value] for reject in plan.rejects]
     return fingerprint({"shards": digests, "rejects": rejects, "labels": plan.label_names})
+
+
+def _modified(layout: Layout, plan: Plan) -> str:
+    """A note where files of the same size were written to since; their content was not compared."""
+    try:
+        old = pq.read_table(layout.ledger, columns=["modified"]).column("modified")
+    except (OSError, ValueError):
+        return ""
+    new = plan.recordings.column("modified")
+    changed = sum(1 for one, other in zip(old.to_pylist(), new.to_pylist(), strict=True) if one != other)
+    return (
+        f"; {changed:,} files have another modification time than then: --overwrite reads them again"
+        if changed
+        else ""
+    )
 
 
 def _is_whole(layout: Layout) -> bool:
@@ -227,11 +271,13 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, content: Mapping[str, Any]
 
 
 def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:
-    if not os.path.exists(layout.plan_summary) or not any(os.scandir(layout.sidecars)):
+    if not any(os.scandir(layout.sidecars)):
         return
-    stored = {
-        name: value for name, value in read_json(layout.plan_summary)["settings"].items() if name in content
-    }
+    try:
+        settings = read_json(layout.plan_summary)["settings"]
+        stored = {name: value for name, value in settings.items() if name in content}
+    except (OSError, DatasetError, KeyError, TypeError, AttributeError):
+        return  # missing or damaged: shards of other settings bear another fingerprint and are made again
     if changed := differences(stored, content):
         raise FolderError(
             f"output={layout.root} holds an unfinished run with other settings ({'; '.join(changed)}): "
@@ -239,12 +285,14 @@ def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:
         )
 
 
-def _is_finished(layout: Layout, shard: ShardName, digest: str, settings: str) -> bool:
-    """Whether a shard is there as planned, and nothing that it rejected has become readable since."""
+def _is_finished(layout: Layout, shard: ShardName, segments: int, digest: str, settings: str) -> bool:
+    """Whether a shard is there as planned, byte for byte, and none of its rejects may have passed since."""
     try:
         sidecar = read_json(layout.sidecar(shard))
-        size = os.stat(layout.shard(shard)).st_size
-        same = (sidecar["digest"], sidecar["settings"], sidecar["bytes"]) == (digest, settings, size)
+        same = (sidecar["digest"], sidecar["settings"]) == (digest, settings)
+        rejected = sum(reject["segments"] for reject in sidecar["rejects"])
+        same = same and sidecar["examples"] + rejected == segments and "computed_by" in sidecar
+        same = same and checksum(layout.shard(shard)) == (sidecar["bytes"], sidecar["crc32c"])
         causes = {reject["reason"] for reject in sidecar["rejects"]}
     except (OSError, DatasetError, KeyError, TypeError):
         return False

@@ -17,7 +17,7 @@ from ..transforms.frontend import feature_settings
 from ..transforms.rejects import RejectError
 from ..transforms.segment import count_segments
 from .settings import Settings, SettingsError, load_settings
-from .summary import dataset_summary
+from .summary import dataset_summary, printable
 
 _EXAMPLES = 3
 _SAMPLES = 1 << 20
@@ -53,7 +53,7 @@ def _inspect_dataset(dataset: Dataset) -> str:
 def _show(key: str, value: Any) -> str:
     if isinstance(value, bytes):
         text = value.decode("utf-8", "backslashreplace")
-        return f"{key} {text if key == 'recording' else f'{len(value)} bytes'}"
+        return f"{key} {printable(text) if key == 'recording' else f'{len(value)} bytes'}"
     if np.ndim(value) == 0:
         return f"{key} {value:g}" if isinstance(value, np.floating) else f"{key} {value}"
     return f"{key} {list(value.shape)} from {value.min():.4g} to {value.max():.4g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import glob
+import fnmatch
 import itertools
 import os
 import re
@@ -17,7 +17,7 @@ from ..transforms.formats.choose import format_by_name
 from ..transforms.rejects import Reason, Reject, text
 
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -105,12 +105,13 @@ class _Matcher:
 
     def add(self, given: str) -> None:
         """Everything under one input."""
-        if _REMOTE.match(given):
+        if REMOTE.match(given):
             raise NoMatchError(f"input={given} is no local path: object stores cannot be read yet")
         name, path = split_name(given)
         prefix = os.fsencode(name) + b"/" if name else b""
         if os.path.lexists(path):  # taken literally first: file names may hold * ? [
             uri = os.fsencode(os.path.abspath(path))
+            self.links |= os.path.realpath(uri) != uri
             if os.path.isdir(path):
                 self._walk(uri, uri, prefix)
             else:
@@ -120,13 +121,39 @@ class _Matcher:
             raise NoMatchError(f"input={given} does not exist")
         pattern = os.path.abspath(path)
         root = os.fsencode(pattern[: pattern.rindex("/", 0, _WILDCARD.search(pattern).start() + 1)])  # type: ignore[union-attr]
-        recursive = "**" in os.path.basename(pattern)  # then the glob itself goes into folders
-        for uri in sorted(glob.iglob(os.fsencode(pattern), recursive=True)):
-            if not os.path.isdir(uri):
-                if not self._is_ours(os.path.dirname(uri)):
-                    self._file(uri, root, prefix, named=True)
-            elif not recursive:
-                self._walk(uri, root or b"/", prefix)
+        self._expand(
+            root or b"/", os.fsencode(pattern)[len(root) + 1 :].split(b"/"), root, prefix, frozenset()
+        )
+
+    def _expand(
+        self, folder: bytes, parts: list[bytes], root: bytes, prefix: bytes, above: frozenset[bytes]
+    ) -> None:
+        """Matches below a folder what a glob's remaining parts say; ** goes into every folder once on a way."""
+        if self._is_ours(folder):
+            return
+        part, rest = parts[0], parts[1:]
+        if part == b"**":
+            real = os.path.realpath(folder)
+            if real in above:
+                return
+            above |= {real}
+            self._expand(folder, rest or [b"*"], root, prefix, above)
+        for entry in _entries(folder):
+            if entry.name.startswith(b".") and not part.startswith(b"."):
+                continue
+            self.links |= entry.is_symlink()
+            if part == b"**":
+                if _is_folder(entry):
+                    self._expand(entry.path, parts, root, prefix, above)
+            elif not fnmatch.fnmatchcase(entry.name, part):
+                continue
+            elif rest:
+                if _is_folder(entry):
+                    self._expand(entry.path, rest, root, prefix, above)
+            elif not _is_folder(entry):
+                self._file(entry.path, root, prefix, entry=entry, named=True)
+            elif not above:  # below ** its folders are gone into anyway
+                self._walk(entry.path, root or b"/", prefix)
 
     def _is_ours(self, folder: bytes) -> bool:
         """Whether a folder is the output, or a dataset, or below one."""
@@ -141,7 +168,7 @@ class _Matcher:
             self._ours[folder] = known
         return known
 
-    def _walk(self, folder: bytes, root: bytes, prefix: bytes, above: frozenset = frozenset()) -> int:
+    def _walk(self, folder: bytes, root: bytes, prefix: bytes, above: frozenset[bytes] = frozenset()) -> int:
         """Matches below a folder; returns how many."""
         real = os.path.realpath(folder)
         if real == self._output:  # not counted: it may not have been there the first time
@@ -215,6 +242,13 @@ def _once(matcher: _Matcher) -> list[Found]:
     if len(first) < len(found):
         matcher.left_out["files reached a second time through a link"] = len(found) - len(first)
     return list(first.values())
+
+
+def _entries(folder: bytes) -> list[os.DirEntry[bytes]]:
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return []
 
 
 def _is_folder(entry: os.DirEntry) -> bool:

@@ -97,7 +97,7 @@ def make_plan(matches: Matches, settings: Settings) -> Plan:
         left_out=matches.left_out | cuts.left_out,
         label_names=label_names,
         sample_rate=sample_rate,
-        warnings=_warnings(shards, settings),
+        warnings=_warnings(shards, settings) + _padding(recordings, cuts, settings),
     )
 
 
@@ -311,6 +311,20 @@ def _warnings(shards: list[PlannedShard], settings: Settings) -> list[str]:
             f"{share:.0%} of the samples are not used"
         )
     return warnings
+
+
+def _padding(recordings: list[Recording], cuts: Cuts, settings: Settings) -> list[str]:
+    """A warning where a quarter of all samples would be zeros; only the last segment of a channel is padded."""
+    frames = np.array([recording.description.frames for recording in recordings], np.int64)[cuts.owner]
+    last = cuts.starts + (cuts.counts - 1) * settings.hop
+    zeros = np.maximum(0, settings.segment_length - (frames - last))
+    share = zeros.sum() / max(1, cuts.counts.sum() * settings.segment_length)
+    if share <= 0.25:
+        return []
+    return [
+        f"{np.count_nonzero(zeros):,} of {cuts.counts.sum():,} segments are padded, {share:.0%} of all samples are "
+        f"zeros: check the sample type, or set a segment_length below {settings.segment_length}"
+    ]
 
 
 def split_table(plan: Plan) -> dict[str, Counter[str]]:

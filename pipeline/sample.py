@@ -23,6 +23,7 @@ import numpy as np
 
 from ..transforms.dataset import write_json
 from .settings import SettingsError
+from .summary import program
 
 SAMPLE_RATE = 25_600.0
 SAMPLES = 16_384
@@ -88,8 +89,8 @@ def write_sample(output: str, count: int, seed: int) -> str:
     Raises:
       SettingsError: the count is below 1, or the folder holds other files.
     """
-    if count < 1:
-        raise SettingsError(f"count={count} must be 1 or more")
+    if count < 1 or seed < 0:
+        raise SettingsError(f"count={count} must be 1 or more, and seed={seed} 0 or more")
     if os.path.isdir(output) and os.listdir(output):
         raise SettingsError(f"output={output} is not empty: name a new folder")
     partial = f"{output.rstrip('/')}.partial"  # renamed when complete
@@ -109,7 +110,7 @@ def write_sample(output: str, count: int, seed: int) -> str:
     os.rename(partial, output)
     return (
         f"{count:,} simulated captures of {SAMPLES} samples in {len(CLASSES)} classes in {output}\n"
-        f"Next: spectrabeam extract --input {output} --output features --raw-dtype '<f4' "
+        f"Next: {program()} extract --input {output} --output features --raw-dtype '<f4' "
         f"--sample-rate {SAMPLE_RATE:g} --label-from 'path:^(?P<label>[a-z_]+)/'"
     )
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import reprlib
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -25,8 +26,9 @@ from .match import split_name
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 _UNITS |= {"kiB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_MOST_BATCH_BYTES = 2 << 30
 _NESTED = ("beam", "features", "input", "splits")
-_SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class SettingsError(ValueError):
@@ -110,6 +112,26 @@ class Settings(ShardSettings):
     def _one_input(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _no_booleans_as_numbers(cls, values: Any) -> Any:
+        for name, value in (values.kwargs or {}).items():
+            numeric = (
+                {int, float} & {_info(name).annotation, *typing.get_args(_info(name).annotation)}
+                if name in _names()
+                else ()
+            )
+            if isinstance(value, bool) and numeric:
+                raise ValueError(f"{name}={str(value).lower()} must be a number: {_info(name).description}")
+        return values
+
+    @pydantic.field_validator("jit", mode="before")
+    @classmethod
+    def _yaml_switch(cls, value: Any) -> Any:
+        return (
+            {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+        )  # YAML reads on and off so
+
     @pydantic.field_validator("beam", mode="before")
     @classmethod
     def _check_option_names(cls, value: Any) -> Any:
@@ -124,7 +146,7 @@ class Settings(ShardSettings):
         for name, fraction in splits.items():
             if not _SPLIT_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} cannot be a split's name: use letters, digits and _")
-            if not 0 < fraction <= 1:
+            if isinstance(fraction, bool) or not 0 < fraction <= 1:
                 raise ValueError(f"{name}={fraction} must be above 0 and at most 1")
         if abs(sum(splits.values()) - 1) > 1e-6:
             raise ValueError(f"the fractions add up to {sum(splits.values()):g}, not to 1")
@@ -151,6 +173,11 @@ class Settings(ShardSettings):
         if self.features is not None and self.epsilon is not None:
             raise ValueError(
                 "epsilon: is a flag of the default spectrum; where features is given, set it in its mapping"
+            )
+        if 4 * self.batch_size * self.segment_length > _MOST_BATCH_BYTES:
+            raise ValueError(
+                f"batch_size={self.batch_size} segments of segment_length={self.segment_length} take "
+                f"{4 * self.batch_size * self.segment_length / 2**30:,.1f} GiB, and a batch may take 2: lower either"
             )
         if self.features == {} and not self.keep_waveform:
             raise ValueError(
@@ -235,8 +262,11 @@ def load_settings(arguments: argparse.Namespace) -> Settings:
     """
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    if arguments.config:
-        values = _read_config(arguments.config)
+    if arguments.config is not None:
+        given = _read_config(arguments.config)
+        values = {
+            key.replace("-", "_") if isinstance(key, str) else key: value for key, value in given.items()
+        }
         sources = dict.fromkeys(values, f" ({arguments.config})")
         known = {field.name for field in _fields()}
         for key in values:
@@ -285,16 +315,22 @@ def _read_config(path: str) -> dict[str, Any]:
             return {"output": os.path.dirname(os.path.abspath(path))} | stored
         with open(path, encoding="utf-8") as file:
             values = yaml.load(file, _StrictLoader)
+    except SettingsError:
+        raise
     except OSError as error:
         raise SettingsError(f"config={path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"config={path} is no text in UTF-8") from None
     except DatasetError as error:
         raise SettingsError(f"config: {error}") from None
+    except RecursionError:
+        raise SettingsError(f"config={path} is nested too deep") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise SettingsError(f"config={path} is no YAML{where}: {getattr(error, 'problem', error)}") from None
+    except (ValueError, OverflowError) as error:
+        raise SettingsError(f"config={path} holds a value that is none: {error}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -324,9 +360,7 @@ def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     if problem["type"] == "value_error":
         return f"{name}{where}: {message}"
     value = problem.get("input")
-    shown = (
-        "" if isinstance(value, (dict, tuple)) else f"={value!r}" if isinstance(value, str) else f"={value}"
-    )
+    shown = "" if isinstance(value, (dict, tuple, list)) else f"={reprlib.repr(value)}"
     meaning = "" if len(path) > 1 and path[0] in _NESTED else f" ({_info(path[0]).description})"
     return f"{name}{shown}{where}: {message[0].lower()}{message[1:]}{meaning}"
 
@@ -334,6 +368,10 @@ def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
 def _fields() -> Sequence[dataclasses.Field]:
     fields = dataclasses.fields(Settings)  # type: ignore[arg-type]
     return sorted(fields, key=lambda field: field.name not in ("input", "output"))
+
+
+def _names() -> set[str]:
+    return {field.name for field in _fields()}
 
 
 def _info(name: str) -> Any:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from ..transforms.dataset import Layout
+from ..transforms.rejects import text
 from .plan import Plan, split_table
 
+_SHORT_S = 2.0
 _CURES = {
     "read": "reading: raise --read-threads, or move the input to faster storage",
     "compute": "computing: more cores or workers, or a GPU",
     "encode": "encoding: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
     "write": "writing: faster storage for the output",
 }
+
+
+def printable(name: str) -> str:
+    """A name without anything that a terminal obeys."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
+
+
+def program() -> str:
+    """How this program can be called here."""
+    called = sys.argv[0]
+    return (
+        called
+        if os.path.basename(called) == "spectrabeam" and not shutil.which("spectrabeam")
+        else "spectrabeam"
+    )
 
 
 def extraction_summary(metadata: Mapping[str, Any], run: Mapping[str, Any], layout: Layout) -> str:
@@ -26,13 +46,14 @@ def extraction_summary(metadata: Mapping[str, Any], run: Mapping[str, Any], layo
         f"Splits      {_splits(metadata)}",
         *_rejects(counts),
         f"Written     {_bytes(_total_bytes(metadata))} in {_shards(metadata)} shards to {layout.root}",
-        f"Time        {seconds:.1f} s in all, {run['plan_s']:.1f} s of it for planning; {rate:,.0f} examples/s once running",
+        f"Time        {seconds:.1f} s in all, {run['plan_s']:.1f} s of it for planning"
+        + (f"; {rate:,.0f} examples/s once running" if rate else ""),
     ]
     if run["shards_kept"]:
         lines.append(f"Kept        {run['shards_kept']} shards of an earlier attempt")
     lines += _stages(run)
     lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
-    lines.append(f"Next        spectrabeam inspect {layout.root}")
+    lines.append(f"Next        {program()} inspect {layout.root}")
     return "\n".join(lines)
 
 
@@ -78,14 +99,17 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
     for reject in plan.rejects:
         by_reason[reject.reason.value] = by_reason.get(reject.reason.value, 0) + 1
     lines += [f"Rejected    {count:,} {reason}" for reason, count in sorted(by_reason.items())]
-    lines += [f"            {reject.to_json()['recording']}: {reject.message}" for reject in plan.rejects[:3]]
+    lines += [
+        f"            {printable(text(reject.recording))}: {reject.message}" for reject in plan.rejects[:3]
+    ]
     lines += _table(plan)
     lines.append(
         f"Bytes       {_bytes(estimate['bytes_in'])} in, about {_bytes(estimate['bytes_out'])} out, in {len(plan.shards)} shards"
     )
     if "seconds" in estimate:
         lines.append(
-            f"Time        about {estimate['seconds']:,.0f} s at {estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
+            f"Time        a few seconds to start, then about {estimate['seconds']:,.0f} s at "
+            f"{estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
         )
     warnings = [*plan.warnings, *estimate.get("warnings", ())]
     lines += [f"Warning     {warning}" for warning in warnings]
@@ -138,7 +162,10 @@ def _stages(run: Mapping[str, Any]) -> list[str]:
         "encode" if stages["encode"] > stages["write"] else "write": stages["encode"] + stages["write"],
     }
     most = max(busy, key=lambda stage: busy[stage])
-    return [f"Stages      {shares}, summed over threads", f"Bound by    {_CURES[most]}"]
+    lines = [f"Stages      {shares}, summed over threads"]
+    if run["shards_s"] >= _SHORT_S:  # else it is the start that takes the time
+        lines.append(f"Bound by    {_CURES[most]}")
+    return lines
 
 
 def _table(plan: Plan) -> list[str]:

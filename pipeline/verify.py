@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import pyarrow.parquet as pq
 
 from ..transforms import schema
 from ..transforms.dataset import Dataset, ShardName, load_dataset
 from ..transforms.device import load_tensorflow, set_up
+from ..transforms.write import checksum
 
-_CHUNK = 8 << 20
 _BATCH = 256
 
 
@@ -38,7 +38,8 @@ def verify(folder: str) -> tuple[list[str], str]:
     problems += _check_accounting(dataset)
     examples = sum(split["examples"] for split in dataset.metadata["splits"].values())
     if problems:
-        text = "\n".join([*problems, f"{len(problems)} problems in {folder}"])
+        cure = "to mend a shard, remove it and run the same extract again; else extract with --overwrite"
+        text = "\n".join([*problems, f"{len(problems)} problems in {folder}: {cure}"])
     else:
         text = f"{folder}: {examples:,} examples in {len(shards)} shards are as recorded"
     return problems, text
@@ -55,7 +56,7 @@ def _check_files(dataset: Dataset, known: set[str]) -> list[str]:
 def _check_shard(dataset: Dataset, shard: dict[str, Any]) -> list[str]:
     path = os.path.join(dataset.layout.root, shard["file"])
     try:
-        size, crc = _checksum(path)
+        size, crc = checksum(path)
     except OSError as error:
         return [f"{shard['file']}: cannot be read: {error.strerror}"]
     if size != shard["bytes"]:
@@ -64,15 +65,6 @@ def _check_shard(dataset: Dataset, shard: dict[str, Any]) -> list[str]:
     if crc != shard["crc32c"]:
         problems.append(f"{shard['file']}: its CRC-32C is {crc}, not {shard['crc32c']}")
     return problems + _check_records(dataset, shard, path)
-
-
-def _checksum(path: str) -> tuple[int, str]:
-    size = crc = 0
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            size += len(chunk)
-            crc = google_crc32c.extend(crc, chunk)
-    return size, f"{crc:08x}"
 
 
 def _check_records(dataset: Dataset, shard: dict[str, Any], path: str) -> list[str]:
@@ -87,7 +79,7 @@ def _check_records(dataset: Dataset, shard: dict[str, Any], path: str) -> list[s
                 problems += _check_values(shard["file"], first, key, specs[key], values.numpy())
             first += int(batch.shape[0])
     except tf.errors.OpError as error:
-        what = str(error.message).splitlines()[0]
+        what = re.sub(r"\{\{.*?\}\} | \[Op:.*", "", str(error.message).splitlines()[0])
         return [
             *problems,
             f"{shard['file']}: record {first} or one of the {_BATCH} after it cannot be read: {what}",
@@ -153,7 +145,7 @@ def _check_rejects(dataset: Dataset) -> list[str]:
         expected = dataset.metadata["counts"]["segments"]["rejected"]
         if segments != expected:
             problems.append(f"rejects.jsonl: its lines tell of {segments} segments, {expected} are recorded")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         problems.append(f"rejects.jsonl: cannot be read: {error}")
     if dataset.metadata["axes"] and not os.path.exists(
         os.path.join(dataset.layout.frontend, "saved_model.pb")

@@ -17,6 +17,16 @@ METADATA = "spectrabeam.json"
 _SHARD = re.compile(r"spectrabeam-([A-Za-z_][A-Za-z0-9_]*)-(\d{5,})\.tfrecord")
 
 
+_REQUIRED = {
+    "settings": dict,
+    "splits": dict,
+    "features": dict,
+    "counts": dict,
+    "axes": dict,
+    "compression": str,
+}
+
+
 class DatasetError(ValueError):
     """A folder that is not what it should be; the message says what to do."""
 
@@ -191,11 +201,20 @@ def load_dataset(folder: str) -> Dataset:
         raise DatasetError(f"{folder} is not a dataset: {cure}") from None
     except NotADirectoryError:
         raise DatasetError(f"{folder} is not a dataset but a file") from None
-    version = metadata.get("format_version")
-    if version != FORMAT_VERSION:
+    except IsADirectoryError:
+        raise DatasetError(f"{layout.metadata} is a folder: this is not a dataset") from None
+    if not isinstance(metadata, dict) or "format_version" not in metadata:
+        raise DatasetError(f"{layout.metadata} was not written by spectrabeam: this is not a dataset")
+    version = metadata["format_version"]
+    if version != FORMAT_VERSION or version is True:
         raise DatasetError(
-            f"{layout.metadata} has format_version={version}, this program reads {FORMAT_VERSION}: "
+            f"{layout.metadata} has format_version={version!r}, this program reads {FORMAT_VERSION}: "
             "install the version of spectrabeam that wrote it"
+        )
+    missing = [key for key, kind in _REQUIRED.items() if not isinstance(metadata.get(key), kind)]
+    if missing or metadata["compression"] not in ("none", "gzip", "zlib"):
+        raise DatasetError(
+            f"{layout.metadata} is damaged ({', '.join(missing) or 'compression'}): extract again with --overwrite"
         )
     return Dataset(layout, metadata)
 
@@ -210,7 +229,7 @@ def read_json(path: str) -> Any:
         content = file.read()
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path} is damaged: {error}") from error
 
 

@@ -26,7 +26,7 @@ class LogSpectrum:
 
     kind: Literal["log_spectrum"] = "log_spectrum"
     epsilon: float = setting(
-        1e-6, "added to the magnitude before the logarithm, in the unit of the samples", gt=0
+        1e-6, "added to the magnitude before the logarithm, in the unit of the samples", ge=1e-37, le=1e30
     )
 
     def spec(self, segment_length: int) -> FeatureSpec:
@@ -75,13 +75,14 @@ class FrontendSettings:
 
     features: dict[str, LogSpectrum] | None = setting(
         None,
-        "kinds of features, comma-separated; in YAML a mapping from key to kind and its settings",
+        "kinds of features, comma-separated, so far log_spectrum alone; in YAML a mapping from key to kind and settings",
         metavar="KIND,…",
     )
     epsilon: float | None = setting(
         None,
         "added to a spectrum's magnitude before the logarithm (1e-6), where features has no YAML mapping",
-        gt=0,
+        ge=1e-37,
+        le=1e30,
     )
     batch_size: int = setting(64, "segments computed at once; the last batch of a shard is padded", ge=1)
     jit: Literal["auto", "on", "off"] = setting("auto", "XLA: auto uses it where a start-up check passes")

@@ -20,6 +20,7 @@ _WINDOW_BITS = {"zlib": 15, "gzip": 31}
 _PIECES_PER_CALL = 1000  # below IOV_MAX
 # Sent to the disk meanwhile, so that the last wait is short: a shard must be durable before its sidecar is there.
 _FLUSH_BYTES = 16 << 20
+_CHUNK_BYTES = 4 << 20
 
 
 @settings_group
@@ -118,6 +119,20 @@ class ShardWriter:
                 rest = b"".join(some)[written:]
                 written += os.write(self._file, rest)
             self._num_bytes += expected
+
+
+def checksum(path: str) -> tuple[int, str]:
+    """Length and CRC-32C (8 hex digits) of a file, as `ShardInfo` has them.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    num_bytes = crc = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            num_bytes += len(chunk)
+            crc = google_crc32c.extend(crc, chunk)
+    return num_bytes, f"{crc:08x}"
 
 
 def _masked(crc: int) -> int:

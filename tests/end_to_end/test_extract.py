@@ -186,7 +186,7 @@ def test_saved_model_gives_the_stored_features(tmp_path):
         np.testing.assert_allclose(row, example["spectrum"], atol=1e-5)
 
 
-def test_summary_reconciles_and_says_what_bounds_the_run(tmp_path):
+def test_summary_reconciles_and_says_where_the_time_went(tmp_path):
     write_recordings(tmp_path / "in", 30)
     (tmp_path / "in" / "notes.txt").write_text("x")
     result = extract(tmp_path / "in", tmp_path / "out")
@@ -194,7 +194,7 @@ def test_summary_reconciles_and_says_what_bounds_the_run(tmp_path):
         "Recordings  30 matched = 30 used + 0 rejected",
         "Segments    30 planned = 30 examples + 0 rejected",
         "1 files of other kinds",
-        "Bound by ",
+        "Stages ",
         "spectrabeam inspect",
     ):
         assert line in result.out

@@ -99,7 +99,7 @@ def test_too_many_rejects_are_3_and_a_higher_fraction_is_enough(tmp_path):
     arguments = ("extract", "--input", tmp_path / "in", "--output", tmp_path / "out", *RAW)
     message = failed(3, *arguments)
     assert message.startswith(
-        "1 of 4 recordings and 0 of 3 segments were rejected, most often partial_frame; "
+        "1 of 4 recordings and 0 of 3 segments were rejected, most often partial_frame (bad.raw: 37 bytes less"
     )
     assert "that is 25.0%, and max_reject_fraction=0.05: see " in message
     assert not (tmp_path / "out" / "spectrabeam.json").exists()
@@ -116,7 +116,8 @@ def test_no_example_at_all_is_3_whatever_is_allowed(tmp_path, stage):
     arguments = ("extract", "--input", tmp_path / "in", "--output", tmp_path / "out", *RAW)
     message = failed(3, *arguments, "--max-reject-fraction", "1")
     code = {"plan": "partial_frame", "read": "non_finite"}[stage]
-    assert message.startswith(f"no example came out of 1 recordings, most often {code}: see ")
+    assert message.startswith(f"no example came out of 1 recordings, most often {code} (a.raw: ")
+    assert message.endswith("rejects.jsonl")
     assert not (tmp_path / "out" / "spectrabeam.json").exists()
 
 

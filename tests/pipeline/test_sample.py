@@ -141,7 +141,7 @@ def test_the_first_files_do_not_depend_on_how_many_follow(tmp_path):
 
 
 def test_wrong_counts_and_used_folders_are_refused(tmp_path):
-    with pytest.raises(SettingsError, match=r"^count=0 must be 1 or more$"):
+    with pytest.raises(SettingsError, match=r"^count=0 must be 1 or more, and seed=0 0 or more$"):
         write_sample(str(tmp_path / "new"), 0, seed=0)
     assert not (tmp_path / "new").exists()
     (tmp_path / "mine.txt").write_text("kept")

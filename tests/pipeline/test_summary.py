@@ -157,5 +157,7 @@ def test_summary_of_a_plan_tells_the_estimated_time_and_its_source():
         "measured": "64 segments here",
     }
     told = rows(plan_summary(plan(), estimate))
-    assert told["Time"] == ["about 1,234 s at 988 examples/s, measured on 64 segments here"]
+    assert told["Time"] == [
+        "a few seconds to start, then about 1,234 s at 988 examples/s, measured on 64 segments here"
+    ]
     assert "about 5.0 TB out" in told["Bytes"][0]

@@ -52,7 +52,8 @@ def rewrite(dataset, change):
 
 def problems(dataset):
     found, text = verify(str(dataset))
-    assert text.splitlines() == [*found, f"{len(found)} problems in {dataset}"]
+    cure = "to mend a shard, remove it and run the same extract again; else extract with --overwrite"
+    assert text.splitlines() == [*found, f"{len(found)} problems in {dataset}: {cure}"]
     return found
 
 

@@ -21,6 +21,9 @@ from spectrabeam.transforms.schema import FeatureSpec
 METADATA = {
     "format_version": 1,
     "compression": "gzip",
+    "settings": {},
+    "counts": {},
+    "axes": {},
     "features": {"spectrum": {"dtype": "float32", "shape": [129]}, "start": {"dtype": "int64", "shape": []}},
     "splits": {
         "test": {"examples": 1, "shards": [{"file": "spectrabeam-test-00000.tfrecord", "examples": 1}]},
@@ -140,7 +143,7 @@ def test_a_file_is_no_dataset(folder):
 @pytest.mark.parametrize("version", [2, None, "1"])
 def test_another_format_version_is_refused(tmp_path, version):
     write_json(str(tmp_path / "spectrabeam.json"), METADATA | {"format_version": version})
-    with pytest.raises(DatasetError, match=rf"has format_version={version}, this program reads 1: install"):
+    with pytest.raises(DatasetError, match=rf"has format_version={version!r}, this program reads 1: install"):
         load_dataset(str(tmp_path))
 
 
@@ -179,3 +182,17 @@ def test_metadata_is_text_that_people_can_read(folder):
     assert text.endswith("}\n")
     assert len(text.splitlines()) > 10
     assert json.loads(text) == METADATA
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "5", "{}"])
+def test_json_of_another_kind_is_no_dataset(tmp_path, content):
+    (tmp_path / "spectrabeam.json").write_text(content)
+    with pytest.raises(DatasetError, match=r"was not written by spectrabeam: this is not a dataset$"):
+        load_dataset(str(tmp_path))
+
+
+@pytest.mark.parametrize(("key", "value"), [("splits", []), ("settings", None), ("compression", "lz4")])
+def test_metadata_that_lack_a_part_are_damaged(folder, key, value):
+    write_json(str(folder / "spectrabeam.json"), METADATA | {key: value})
+    with pytest.raises(DatasetError, match=rf"is damaged \({key}\): extract again with --overwrite$"):
+        load_dataset(str(folder))

@@ -34,9 +34,12 @@ def _check_scale(scale: Any) -> Any:
     if scale in ("auto", "pcm", "none"):
         return scale
     try:
-        return float(scale)
+        factor = float(scale)
     except (TypeError, ValueError):
         raise ValueError(f"{scale!r} is neither auto, pcm, none nor a factor such as 0.001") from None
+    if isinstance(scale, bool) or not 1e-30 <= abs(factor) <= 1e30:
+        raise ValueError(f"{scale!r} must be a factor between 1e-30 and 1e30 in size")
+    return factor
 
 
 @settings_group

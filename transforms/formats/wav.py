@@ -69,7 +69,8 @@ class WavReader:
             frames = sound.read(len(out), dtype=dtype, always_2d=True)
         if len(frames) < len(out):
             raise short_read(start, len(out), len(frames))
-        np.multiply(frames[:, channel], factor, out=out, casting="same_kind")
+        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is rejected as such
+            np.multiply(frames[:, channel], factor, out=out, casting="same_kind")
 
     def _factor(self, subtype: str) -> float:
         """What to multiply libsndfile's full scale of 1 with."""
