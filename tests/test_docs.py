@@ -1,8 +1,11 @@
 """What README and docs say is so."""
 
+import re
 from pathlib import Path
 
 from spectrabeam.pipeline.settings import table
+from tests.helpers.pipelines import extract
+from tests.helpers.signals import write_recordings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -12,3 +15,20 @@ def test_settings_page_lists_every_setting_as_it_is():
     assert page.endswith("\n\n" + table()), (
         "run: python -c 'from spectrabeam.pipeline.settings import table; print(table())'"
     )
+
+
+def test_python_of_the_readme_runs(tmp_path, monkeypatch):
+    write_recordings(tmp_path / "in", 30)
+    extract(tmp_path / "in", tmp_path / "features", "--compression", "gzip")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {}
+    exec("\n".join(blocks), names)
+    first = next(iter(names["data"]))
+    assert first["spectrum"].shape[1] == names["spectrum"].shape[1] == 129
+
+
+def test_files_that_readme_and_docs_link_are_there():
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links {target}"
