@@ -14,6 +14,7 @@ from .plan import Plan, split_table
 
 _SHORT_S = 2.0
 _CURES = {
+    "start": "starting: imports and compilation take most of a run as short as this",
     "read": "reading: raise --read-threads, or move the input to faster storage",
     "compute": "computing: more cores or workers, or a GPU",
     "encode": "encoding: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
@@ -162,10 +163,8 @@ def _stages(run: Mapping[str, Any]) -> list[str]:
         "encode" if stages["encode"] > stages["write"] else "write": stages["encode"] + stages["write"],
     }
     most = max(busy, key=lambda stage: busy[stage])
-    lines = [f"Stages      {shares}, summed over threads"]
-    if run["shards_s"] >= _SHORT_S:  # else it is the start that takes the time
-        lines.append(f"Bound by    {_CURES[most]}")
-    return lines
+    bound = _CURES["start" if run["shards_s"] < _SHORT_S else most]
+    return [f"Stages      {shares}, summed over threads", f"Bound by    {bound}"]
 
 
 def _table(plan: Plan) -> list[str]:

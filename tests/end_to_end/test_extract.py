@@ -195,6 +195,7 @@ def test_summary_reconciles_and_says_where_the_time_went(tmp_path):
         "Segments    30 planned = 30 examples + 0 rejected",
         "1 files of other kinds",
         "Stages ",
+        "Bound by    starting",
         "spectrabeam inspect",
     ):
         assert line in result.out
