@@ -37,7 +37,7 @@ test: check  ## all checks and tests
 	$(BIN)/python -m pytest
 
 quick-test: $(DONE)  ## the tests that take about a minute
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' --ignore tests/regressions
 
 check: $(DONE)  ## formatter, linter and types
 	$(BIN)/ruff format --check .
