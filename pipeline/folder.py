@@ -36,6 +36,7 @@ _SAVED_MODEL = {
     "assets.extra",
     "keras_metadata.pb",
 }
+_WORK_FOLDERS = {"plan", "shards", "tmp"}
 _DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl")
 
 
@@ -103,7 +104,7 @@ def refuse_others(layout: Layout) -> None:
         raise FolderError(f"output={layout.root} is a file: name a folder") from None
     except OSError as error:
         raise FolderError(f"output={layout.root} cannot be read: {error.strerror}") from None
-    if entries and not _is_ours(layout):
+    if entries and not _is_ours(layout, entries):
         raise FolderError(
             f"output={layout.root} holds other files ({sorted(entries)[0]} …) and was not made by spectrabeam: "
             "name an empty or a new folder"
@@ -115,10 +116,13 @@ def refuse_others(layout: Layout) -> None:
         )
 
 
-def _is_ours(layout: Layout) -> bool:
-    """Whether a folder bears this program's marks: its lock, or metadata that it wrote."""
+def _is_ours(layout: Layout, entries: list[str]) -> bool:
+    """Whether a folder bears this program's marks: its lock, metadata that it wrote, or the start of a claim."""
     if os.path.exists(layout.lock):
         return True
+    work = os.path.basename(layout.work)
+    if entries == [work] and os.path.isdir(layout.work):
+        return set(os.listdir(layout.work)) <= _WORK_FOLDERS | {os.path.basename(layout.lock)}
     try:
         return "format_version" in read_json(layout.metadata)
     except (OSError, DatasetError, TypeError):

@@ -133,3 +133,9 @@ def test_empty_label_is_none(tmp_path):
         "label_missing"
         in extract(tmp_path / "in", tmp_path / "out", "--label-from", "path:(?P<label>)", code=3).err
     )
+
+
+def test_folder_of_a_run_killed_before_its_lock_is_ours(tmp_path):
+    write_recordings(tmp_path / "in", 4)
+    (tmp_path / "out" / ".spectrabeam" / "plan").mkdir(parents=True)
+    extract(tmp_path / "in", tmp_path / "out")
