@@ -232,16 +232,18 @@ class _Matcher:
 
 
 def _once(matcher: _Matcher) -> list[Found]:
-    """Each file once, sorted by id: of several ways to it through links, the one with the first id."""
+    """Each file once, sorted by id: its own path before ways through links, of these the one with the first id."""
     found = sorted(matcher.found.values(), key=lambda item: item.recording)
     if not matcher.links:
         return found
-    first: dict[bytes, Found] = {}
+    once: dict[bytes, Found] = {}
     for item in found:
-        first.setdefault(os.path.realpath(item.uri), item)
-    if len(first) < len(found):
-        matcher.left_out["files reached a second time through a link"] = len(found) - len(first)
-    return list(first.values())
+        real = os.path.realpath(item.uri)
+        if real not in once or item.uri == real:
+            once[real] = item
+    if len(once) < len(found):
+        matcher.left_out["files reached a second time through a link"] = len(found) - len(once)
+    return sorted(once.values(), key=lambda item: item.recording)
 
 
 def _entries(folder: bytes) -> list[os.DirEntry[bytes]]:

@@ -71,7 +71,7 @@ def extract_shard(
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
         return batch, computed.features, lost
 
-    temporary = os.path.join(layout.temporary, f"{part.shard}.{uuid.uuid4().hex}.tfrecord")
+    temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.{uuid.uuid4().hex}.tfrecord")
     threads = {"read": settings.readers_at_once, "compute": frontend.threads}
     with (
         ThreadPoolExecutor(threads["read"], "read") as reading,

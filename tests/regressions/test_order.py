@@ -109,7 +109,7 @@ def test_two_worker_processes_make_each_shard_once_and_the_same_bytes(tmp_path):
         while not running.done():
             for name in os.listdir(temporary) if temporary.exists() else ():
                 if name.endswith(".tfrecord"):
-                    shard, maker, _ = name.split(".")
+                    shard, maker, *_ = name.split(".")
                     makers[shard].add(maker)
             time.sleep(0.002)
     launcher = running.result()
