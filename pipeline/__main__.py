@@ -27,10 +27,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb and returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    verbose = any(argument.split("=")[0] == "--verbose" for argument in arguments)
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s: %(message)s"
-    )
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     try:
         return _run(arguments)
     except _USAGE_ERRORS as error:
@@ -119,7 +116,7 @@ def _beam_options(rest: list[str], settings):
     with uncollected():
         from .runners import beam_options
 
-    return beam_options(rest, settings.beam, [flag for flag in _our_flags() if "_" not in flag])
+    return beam_options(rest, settings.beam, _our_flags())
 
 
 def _our_flags() -> list[str]:
@@ -170,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_DASHED_FLAGS = {flag for flag in _our_flags() if "_" not in flag}
+_DASHED_FLAGS = set(_our_flags())
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 if __name__ == "__main__":

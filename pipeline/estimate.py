@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..transforms import parts, schema
-from ..transforms.dataset import Layout
+from ..transforms.dataset import Layout, tensorflow_compression
 from ..transforms.device import load_tensorflow
 from ..transforms.frontend import feature_settings
 from .match import match
@@ -99,9 +99,7 @@ def _near_epsilon(path: str, settings: Settings) -> list[str]:
     specs = {key: spec for key, spec in example_specs(settings).items() if key in features}
     if not specs:
         return []
-    records = tf.data.TFRecordDataset(
-        path, {"none": ""}.get(settings.compression, settings.compression.upper())
-    )
+    records = tf.data.TFRecordDataset(path, tensorflow_compression(settings.compression))
     batch = next(iter(records.batch(settings.batch_size)), None)
     if batch is None:
         return []

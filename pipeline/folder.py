@@ -133,15 +133,13 @@ def clear(layout: Layout) -> None:
     """Removes a dataset: first what makes it one, then files whose names are ours; nothing else."""
     for name in (METADATA, "dataset_info.json"):
         _remove(os.path.join(layout.root, name))
-    for name in os.listdir(layout.sidecars):
-        _remove(os.path.join(layout.sidecars, name))
+    _empty(layout.sidecars)
     for name in os.listdir(layout.root):
         if ShardName.parse(name) or name in _DOCUMENTS:
             _remove(os.path.join(layout.root, name))
     _remove(layout.frontend)
-    for folder in (layout.plan, layout.temporary):
-        for name in os.listdir(folder):
-            _remove(os.path.join(folder, name))
+    _empty(layout.plan)
+    _empty(layout.temporary)
     _remove(layout.outcome)
 
 
@@ -161,19 +159,17 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
         _remove(layout.metadata)  # a shard is missing: what follows makes it again
     _refuse_other_settings(layout, content)
     _remove(layout.outcome)
-    for folder in (layout.plan, layout.temporary):
-        for name in os.listdir(folder):
-            path = os.path.join(folder, name)
-            if (
-                path != layout.plan_summary
-            ):  # it names the settings of finished shards until the new one is there
-                _remove(path)
+    _empty(layout.temporary)
+    _empty(
+        layout.plan, keep=layout.plan_summary
+    )  # names the settings of finished shards until the new one is there
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
     write_json(layout.plan_summary, _summary(plan, settings, content, digests), layout.temporary)
+    settings_name = fingerprint(content)
     with ThreadPoolExecutor() as pool:
         checks = [
-            pool.submit(_is_finished, layout, shard.name, shard.segments, digest, fingerprint(content))
+            pool.submit(_is_finished, layout, shard.name, shard.segments, digest, settings_name)
             for shard, digest in zip(plan.shards, digests, strict=True)
         ]
     finished = {number for number, check in enumerate(checks) if check.result()}
@@ -313,6 +309,13 @@ def _remove_stale(layout: Layout, kept: set[ShardName]) -> None:
         shard = ShardName.parse(name)
         if shard is not None and shard not in kept:
             _remove(os.path.join(layout.root, name))
+
+
+def _empty(folder: str, keep: str | None = None) -> None:
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if path != keep:
+            _remove(path)
 
 
 def _remove(path: str) -> None:

@@ -160,7 +160,7 @@ class Dataset:
     @property
     def tensorflow_compression(self) -> str:
         """As `tf.data.TFRecordDataset` takes it."""
-        return {"none": ""}.get(self.compression, self.compression.upper())
+        return tensorflow_compression(self.compression)
 
     @property
     def features(self) -> dict[str, FeatureSpec]:
@@ -180,6 +180,11 @@ class Dataset:
         return [
             os.path.join(self.layout.root, shard["file"]) for shards in chosen.values() for shard in shards
         ]
+
+
+def tensorflow_compression(name: str) -> str:
+    """none, gzip or zlib as TensorFlow calls them."""
+    return "" if name == "none" else name.upper()
 
 
 def load_dataset(folder: str) -> Dataset:
