@@ -19,13 +19,10 @@ import yaml
 
 from ..transforms import frontend, schema
 from ..transforms.dataset import METADATA, DatasetError, read_json
-from ..transforms.declare import setting, settings_group
+from ..transforms.declare import Size, setting, settings_group
 from ..transforms.settings import ShardSettings
 from .match import split_name
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
-_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
-_UNITS |= {"kiB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MOST_BATCH_BYTES = 2 << 30
 _NESTED = ("beam", "features", "input", "splits")
 _SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -33,17 +30,6 @@ _SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 class SettingsError(ValueError):
     """Wrong settings; the message says which, where, the value, the rule and the cure."""
-
-
-def _parse_size(value: Any) -> Any:
-    if isinstance(value, str):
-        match = _SIZE.fullmatch(value.strip())
-        if not match:
-            raise ValueError(
-                f"{value!r} is no size: write bytes or a number with kB, MB, GB, KiB, MiB or GiB, such as 128MiB"
-            )
-        return int(float(match[1]) * _UNITS[match[2] or ""])
-    return value
 
 
 def _parse_splits(value: Any) -> Any:
@@ -82,7 +68,7 @@ class Settings(ShardSettings):
         metavar="NAME=FRACTION,…",
     )
     seed: int = setting(0, "salt of the hashes that choose splits and the order of blocks")
-    shard_size: int = setting(
+    shard_size: Size = setting(
         128 << 20,
         "bytes of one shard before compression, estimated; 128MiB and the like",
         ge=1,
@@ -104,7 +90,6 @@ class Settings(ShardSettings):
     verbose: bool = setting(False, "show tracebacks and debug messages", content=False)
     beam: dict[str, Any] = setting({}, "Beam's own options, with underscores", content=False)
 
-    _size = pydantic.field_validator("shard_size", mode="before")(_parse_size)
     _split_text = pydantic.field_validator("splits", mode="before")(_parse_splits)
 
     @pydantic.field_validator("input", mode="before")

@@ -6,11 +6,38 @@ groups into one flat set, from which flags, YAML keys, help and the documented t
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
 import pydantic
 from pydantic.dataclasses import dataclass as _dataclass
 from typing_extensions import dataclass_transform
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)?")
+_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_UNITS |= {"kiB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _parse_size(value: Any) -> Any:
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value.strip())
+        if not match:
+            raise ValueError(
+                f"{value!r} is no size: write bytes or a number with kB, MB, GB, KiB, MiB or GiB, such as 128MiB"
+            )
+        return int(float(match[1]) * _UNITS[match[2] or ""])
+    return value
+
+
+def _split_words(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return value
+
+
+# Types of settings: bytes, perhaps with a unit; and several words, which a flag has with commas.
+Size = Annotated[int, pydantic.BeforeValidator(_parse_size)]
+Words = Annotated[tuple[str, ...], pydantic.BeforeValidator(_split_words)]
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(pydantic.Field,))
@@ -40,3 +67,4 @@ def setting(
             default_factory=lambda: kind(value), description=help, json_schema_extra=extra, **rules
         )
     return pydantic.Field(default=default, description=help, json_schema_extra=extra, **rules)
+

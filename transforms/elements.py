@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,12 +14,19 @@ class Description:
 
     Attributes:
       format: name of the reader.
-      sample_rate: Hz, or None where neither file nor settings say it.
+      sample_rate: Hz, or None where the file does not say it.
       channels: number of channels.
       frames: samples per channel that can be read.
       dtype: the stored sample type, such as "<f4" or "PCM_16".
-      frames_declared: samples per channel that the header promises.
-      warnings: what is odd about the file, though it is used.
+      frames_declared: samples per channel that the header promises, where that is another number.
+      warnings: what is odd about the recording, though it is used.
+      member: its name within a file that can hold several; None where the file is the recording.
+      locator: what `Reader.read` needs to find it again; its form is the reader's own affair.
+      is_complex: whether a sample is a complex number.
+      channel_names: of each channel, or () where they have none.
+      unit: of the samples as the reader gives them, such as "g" or "counts", or None where the file does not say.
+      start_time_ns: time of the first sample, nanoseconds since 1970 UTC, or None.
+      attributes: small values that the file tells of the recording, by name.
     """
 
     format: str
@@ -28,6 +36,13 @@ class Description:
     dtype: str
     frames_declared: int | None = None
     warnings: tuple[str, ...] = ()
+    member: str | None = None
+    locator: str = ""
+    is_complex: bool = False
+    channel_names: tuple[str, ...] = ()
+    unit: str | None = None
+    start_time_ns: int | None = None
+    attributes: Mapping[str, str | int | float] = dataclasses.field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,33 @@ from .rejects import Reason, RejectError
 NO_FILE = "it is no regular file but a pipe, socket or device"
 
 
+class Folder(io.RawIOBase):
+    """A recording that is a folder, in the place of a file: it has a name and a size, and no bytes."""
+
+    def __init__(self, uri: bytes):
+        self.name = uri
+        self.size = folder_size(uri)
+
+    def readable(self) -> bool:
+        """Yes: it reads as empty."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Nothing."""
+        return 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """The end is at the size of all files in it."""
+        return self.size if whence == os.SEEK_END else offset
+
+
+def folder_size(uri: bytes) -> int:
+    """Bytes of all files below a folder."""
+    return sum(
+        os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(uri) for name in names
+    )
+
+
 def open_local(uri: bytes) -> BinaryIO:
     """A local file, unbuffered: readers ask for whole ranges.
 

@@ -21,9 +21,21 @@ class Reason(str, enum.Enum):
     UNKNOWN_FORMAT = "unknown_format"
     BAD_FORMAT = "bad_format"
     TRUNCATED = "truncated"
+    CORRUPT = "corrupt"
+    TOO_LARGE = "too_large"
+    NO_MEMBER = "no_member"
+    AMBIGUOUS_AXES = "ambiguous_axes"
+    COMPLEX_SAMPLES = "complex_samples"
+    CHANNEL_MISMATCH = "channel_mismatch"
+    BAD_SIDECAR = "bad_sidecar"
+    NOT_FOUND = "not_found"
     TOO_SHORT = "too_short"
     RATE_MISMATCH = "rate_mismatch"
+    RATE_INVALID = "rate_invalid"
     LABEL_MISSING = "label_missing"
+    LABEL_UNKNOWN = "label_unknown"
+    TARGET_MISMATCH = "target_mismatch"
+    DUPLICATE = "duplicate"
     DTYPE_MISMATCH = "dtype_mismatch"
     NON_FINITE = "non_finite"
 
@@ -35,11 +47,18 @@ PASSING = frozenset({Reason.UNREADABLE, Reason.VANISHED, Reason.CHANGED, Reason.
 
 
 class RejectError(ValueError):
-    """A recording or range of it that cannot be used. Only this and `OSError` become rejects; a bug never does."""
+    """A recording or range of it that cannot be used. Only this and `OSError` become rejects; a bug never does.
 
-    def __init__(self, reason: Reason, message: str):
+    Args:
+      reason: the code.
+      message: what is wrong, the value, the rule, the cure.
+      member: the member of a container that cannot be used, or None where it is the whole file.
+    """
+
+    def __init__(self, reason: Reason, message: str, member: str | None = None):
         super().__init__(message)
         self.reason = reason
+        self.member = member
 
 
 @dataclasses.dataclass(frozen=True)

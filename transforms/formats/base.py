@@ -1,74 +1,20 @@
-"""What a reader is, its settings, and how one is chosen."""
+"""What a reader is, and what readers share."""
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, ClassVar, Literal, Protocol
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO, ClassVar, Protocol
 
 import numpy as np
-import pydantic
 
-from ..declare import setting, settings_group
 from ..elements import Description
 from ..rejects import Reason, RejectError
+from .settings import ReadSettings
 
-
-def _check_dtype(name: str | None) -> str | None:
-    if name is None:
-        return None
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        raise ValueError(
-            f"{name!r} is not a numpy type: write byte order, kind and bytes, such as <f4"
-        ) from None
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise ValueError(f"{name!r} is no real number of 1 to 8 bytes: use i1 … i8, u1 … u8, f2, f4 or f8")
-    if dtype.itemsize > 1 and name[0] not in "<>":
-        raise ValueError(
-            f"{name!r} says no byte order: write <{dtype.str[1:]} (little) or >{dtype.str[1:]} (big)"
-        )
-    return dtype.str
-
-
-def _check_scale(scale: Any) -> Any:
-    if scale in ("auto", "pcm", "none"):
-        return scale
-    try:
-        factor = float(scale)
-    except (TypeError, ValueError):
-        raise ValueError(f"{scale!r} is neither auto, pcm, none nor a factor such as 0.001") from None
-    if isinstance(scale, bool) or not 1e-30 <= abs(factor) <= 1e30:
-        raise ValueError(f"{scale!r} must be a factor between 1e-30 and 1e30 in size")
-    return factor
-
-
-@settings_group
-class ReadSettings:
-    """How files are turned into samples."""
-
-    input_format: Literal["auto", "raw", "wav"] = setting("auto", "auto goes by content, then by name")
-    raw_dtype: str | None = setting(
-        None,
-        "sample type of headerless files with its byte order, such as <f4, >i2 or u1; no default",
-        metavar="DTYPE",
-    )
-    raw_channels: int = setting(1, "interleaved channels of headerless files", ge=1, le=65535)
-    raw_header_bytes: int = setting(0, "bytes to skip at the start of headerless files", ge=0)
-    partial_frame: Literal["reject", "drop"] = setting(
-        "reject", "headerless files whose size is no whole number of frames: reject them, or drop the rest"
-    )
-    sample_rate: float | None = setting(
-        None, "Hz; needed for headerless files, expected of the others", gt=0, le=1e12
-    )
-    scale: str | float = setting(
-        "auto",
-        "auto: audio containers to [-1, 1), everything else as stored; pcm: integers by their full scale; "
-        "none: as stored; or a factor",
-        metavar="auto|pcm|none|FACTOR",
-    )
-
-    _dtype = pydantic.field_validator("raw_dtype")(_check_dtype)
-    _scale = pydantic.field_validator("scale", mode="before")(_check_scale)
+__all__ = ["ReadSettings", "Reader"]
 
 
 class Reader(Protocol):
@@ -78,36 +24,48 @@ class Reader(Protocol):
       name: as in `input_format` and the ledger.
       suffixes: file name endings, lower case, that stand for the format where content does not tell.
       needs_header: whether `describe` has to open the file; if not it is given None.
+      takes_folder: whether a recording is a folder with one of the suffixes; `file` is then a `files.Folder`.
     """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    needs_header: ClassVar[bool]
+    needs_header: ClassVar[bool] = True
+    takes_folder: ClassVar[bool] = False
 
     def __init__(self, settings: ReadSettings): ...
 
     @staticmethod
     def matches(head: bytes) -> bool:
-        """Whether a file with these first 64 bytes is of this format."""
+        """Whether a file with these first 4096 bytes is of this format; only where there can be no doubt."""
         ...
 
-    def describe(self, file: BinaryIO | None, size: int) -> Description:
-        """What a file of `size` bytes holds.
+    def describe(self, file: BinaryIO | None, size: int) -> Iterable[Description | RejectError]:
+        """What a file of `size` bytes holds: one description a recording, in a fixed order.
+
+        A member that cannot be used stands as a `RejectError` that names it among the others.
 
         Raises:
-          RejectError: the file cannot be used.
+          RejectError: the file cannot be used at all.
         """
         ...
 
-    def read(self, file: BinaryIO, channel: int, start: int, out: np.ndarray) -> None:
-        """Fills `out` [samples] from sample `start` of `channel`.
+    def read(self, file: BinaryIO, locator: str, channel: int, start: int, out: np.ndarray) -> None:
+        """Fills `out` [samples] from sample `start` of `channel` of the recording at `locator`.
 
-        A float32 `out` gets samples in the unit of the scale setting, an int16 one gets them as stored.
+        A float32 `out` gets samples in the unit of the scale setting, an int16 one gets them as stored, a
+        complex64 one gets complex samples.
 
         Raises:
           RejectError: the range is not there, or the samples are not what `out` asks for.
         """
         ...
+
+
+class MissingExtraError(ValueError):
+    """A format needs a package that is not installed; the message names the installation."""
+
+    def __init__(self, what: str, package: str, extra: str):
+        super().__init__(f"{what} needs {package}: pip install 'spectrabeam[{extra}]'")
 
 
 def not_int16(stored: str) -> RejectError:
@@ -125,3 +83,49 @@ def short_read(start: int, wanted: int, found: int) -> RejectError:
         Reason.TRUNCATED,
         f"only {found} of {wanted} samples could be read from sample {start}: the file is cut short",
     )
+
+
+def empty(what: str) -> RejectError:
+    """A file or member without a sample."""
+    return RejectError(Reason.EMPTY, what)
+
+
+def choose_members(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """The names that match any pattern, in their order; all where there is no pattern.
+
+    A pattern is a glob on the whole name, or on its last part, or after `re:` a regular expression that is
+    searched in the name.
+
+    >>> choose_members(["X105_DE_time", "X105RPM"], ["*_time"])
+    ['X105_DE_time']
+
+    Raises:
+      RejectError: none does; the message lists the candidates.
+    """
+    if not patterns:
+        return list(names)
+    chosen = [name for name in names if any(_fits(name, pattern) for pattern in patterns)]
+    if not chosen:
+        candidates = ", ".join(names[:20]) + (" …" if len(names) > 20 else "") if names else "nothing"
+        raise RejectError(
+            Reason.NO_MEMBER, f"no member fits members={','.join(patterns)}: the file holds {candidates}"
+        )
+    return chosen
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if pattern.startswith("re:"):
+        return re.search(pattern[3:], name) is not None
+    return any(fnmatch.fnmatchcase(part, pattern) for part in (name, name.rpartition("/")[2], name.lstrip("/")))
+
+
+def local_path(file: BinaryIO, format_name: str) -> str:
+    """The path of a local file, for libraries that take nothing else.
+
+    Raises:
+      RejectError: the file is not local.
+    """
+    name = getattr(file, "name", None)
+    if isinstance(name, (str, bytes)) and os.path.exists(name):
+        return os.fsdecode(name)
+    raise RejectError(Reason.UNREADABLE, f"{format_name} can be read from local files only: copy it first")

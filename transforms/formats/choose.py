@@ -1,15 +1,42 @@
-"""Which reader a file gets: by content first, by name second."""
+"""Which reader a file gets: by content first, by name second; and how readers are added."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import json
 import os
+from collections.abc import Iterable
 
 from .base import Reader, ReadSettings
 from .raw import RawReader
 from .wav import WavReader
 
-READERS: dict[str, type[Reader]] = {reader.name: reader for reader in (RawReader, WavReader)}
-HEAD_BYTES = 64
+HEAD_BYTES = 4096
+READERS: dict[str, type[Reader]] = {}
+
+
+def register(reader: type[Reader]) -> type[Reader]:
+    """Adds a reader, so that files of its format are found, recognised and read; can decorate its class."""
+    READERS[reader.name] = reader
+    return reader
+
+
+for _reader in (RawReader, WavReader):
+    register(_reader)
+
+
+def load_plugins(modules: Iterable[str]) -> None:
+    """Imports modules that register readers.
+
+    Raises:
+      ValueError: a module cannot be imported.
+    """
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise ValueError(f"plugins: {module} cannot be imported: {error}") from error
 
 
 def format_by_name(name: bytes, settings: ReadSettings) -> str | None:
@@ -25,18 +52,27 @@ class Readers:
     """The readers of a run, each made when first needed."""
 
     def __init__(self, settings: ReadSettings):
+        load_plugins(settings.plugins)
         self._settings = settings
-        self._made: dict[str, Reader] = {}
+        self._made: dict[tuple[str, str], Reader] = {}
 
-    def get(self, format_name: str) -> Reader:
+    def get(self, format_name: str, overrides: str = "") -> Reader:
         """The reader of that name.
+
+        Args:
+          format_name: as in `input_format`.
+          overrides: settings of single recordings, as JSON, or "".
 
         Raises:
           ValueError: a setting that the format needs is missing.
         """
-        if format_name not in self._made:
-            self._made[format_name] = READERS[format_name](self._settings)
-        return self._made[format_name]
+        key = (format_name, overrides)
+        if key not in self._made:
+            settings = self._settings
+            if overrides:
+                settings = dataclasses.replace(settings, **json.loads(overrides))  # type: ignore[type-var]
+            self._made[key] = READERS[format_name](settings)
+        return self._made[key]
 
 
 def format_by_content(head: bytes) -> str | None:

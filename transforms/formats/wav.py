@@ -12,6 +12,7 @@ import numpy as np
 from ..elements import Description
 from ..rejects import Reason, RejectError
 from .base import ReadSettings, not_int16, short_read
+from .samples import FULL_SCALE
 
 _INTEGER_BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 
@@ -22,6 +23,7 @@ class WavReader:
     name: ClassVar[str] = "wav"
     suffixes: ClassVar[tuple[str, ...]] = (".wav", ".wave")
     needs_header: ClassVar[bool] = True
+    takes_folder: ClassVar[bool] = False
 
     def __init__(self, settings: ReadSettings):
         self._scale = settings.scale
@@ -33,7 +35,7 @@ class WavReader:
             :4
         ] == b"riff"
 
-    def describe(self, file: BinaryIO | None, size: int) -> Description:
+    def describe(self, file: BinaryIO | None, size: int) -> list[Description | RejectError]:
         """From the header; libsndfile holds frame counts to what is there."""
         assert file is not None
         if size == 0:
@@ -43,17 +45,20 @@ class WavReader:
                 raise RejectError(Reason.EMPTY, f"the header is there, but no sample follows ({size} bytes)")
             declared = _declared_frames(sound)
             warnings = (f"the header promises {declared} frames, {sound.frames} are there",)
-            return Description(
-                format=self.name,
-                sample_rate=float(sound.samplerate),
-                channels=sound.channels,
-                frames=sound.frames,
-                dtype=sound.subtype,
-                frames_declared=declared,
-                warnings=warnings if declared != sound.frames else (),
-            )
+            return [
+                Description(
+                    format=self.name,
+                    sample_rate=float(sound.samplerate),
+                    channels=sound.channels,
+                    frames=sound.frames,
+                    dtype=sound.subtype,
+                    frames_declared=declared,
+                    warnings=warnings if declared != sound.frames else (),
+                    unit=FULL_SCALE,
+                )
+            ]
 
-    def read(self, file: BinaryIO, channel: int, start: int, out: np.ndarray) -> None:
+    def read(self, file: BinaryIO, locator: str, channel: int, start: int, out: np.ndarray) -> None:
         """Seeks to the range and decodes it, all channels at once since they are interleaved."""
         with _open(file) as sound:
             if out.dtype == np.int16:
