@@ -12,11 +12,14 @@ from typing import NoReturn
 
 from ..transforms.dataset import DatasetError
 from ..transforms.imports import uncollected
+from .config import add_flags, load_settings
 from .folder import FolderError
+from .manifest import ManifestError
 from .match import REMOTE, NoMatchError
-from .settings import SettingsError, add_flags, load_settings
+from .settings import SettingsError
+from .splits import SplitError
 
-_USAGE_ERRORS = (SettingsError, NoMatchError, FolderError, DatasetError)
+_USAGE_ERRORS = (SettingsError, NoMatchError, ManifestError, SplitError, FolderError, DatasetError)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,7 +88,7 @@ def _extract_or_plan(known: argparse.Namespace, rest: list[str]) -> int:
     settings = load_settings(known)
     _set_verbose(settings.verbose)
     options = _beam_options(rest, settings) if verb == "extract" or rest or settings.beam else None
-    if not settings.input:
+    if not settings.input and settings.manifest is None:
         raise SettingsError("input is not set: name folders, files or globs, such as --input recordings/")
     _check_output(settings.output, needed=verb == "extract")
     if verb == "plan":

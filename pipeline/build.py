@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import apache_beam as beam
 
 from ..transforms.dataset import Layout
 from ..transforms.metrics import count_dataset
+from ..transforms.schema import FeatureSpec
 from ..transforms.shard import ExtractShard
 from .finalize import finalize
-from .settings import Settings, content_settings, example_specs, fingerprint
+from .settings import Settings, content_settings, fingerprint
 
 
-def build(pipeline: beam.Pipeline, layout: Layout, todo: list[int], settings: Settings) -> None:
+def build(
+    pipeline: beam.Pipeline,
+    layout: Layout,
+    todo: list[int],
+    specs: Mapping[str, FeatureSpec],
+    settings: Settings,
+) -> None:
     """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
-    extract = ExtractShard(
-        layout.root, settings, example_specs(settings), fingerprint(content_settings(settings))
-    )
+    extract = ExtractShard(layout.root, settings, specs, fingerprint(content_settings(settings)))
     done = (
         pipeline
         | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,24 +13,26 @@ import pyarrow as pa
 from ..transforms import parts, schema
 from ..transforms.dataset import Layout, tensorflow_compression
 from ..transforms.device import load_tensorflow
+from ..transforms.elements import Block
 from ..transforms.frontend import feature_settings
-from .match import match
-from .plan import Plan, make_plan
-from .settings import Settings, content_settings, example_specs, fingerprint
+from ..transforms.rejects import text
+from .byteorder import maybe_byteswapped
+from .plan import Plan, plan_inputs
+from .settings import Settings, content_settings, fingerprint
 from .summary import plan_summary
 
 _TRIAL_SEGMENTS = 1024
+_BYTE_ORDER_RECORDINGS = 4
 _TRIAL_BYTES = 256 << 20  # of samples, where segments are long
 
 
 def describe_plan(settings: Settings) -> str:
     """What `extract` would do with these settings. Nothing is left on disk."""
-    plan = make_plan(match(settings.input, settings, settings.output), settings)
-    sizes = plan.recordings.column("size").fill_null(0).to_numpy()
-    specs = example_specs(settings)
+    plan = plan_inputs(settings, settings.output)
+    sizes = dict(zip(*(plan.recordings.column(name).to_pylist() for name in ("uri", "size")), strict=True))
     estimate: dict[str, Any] = {
-        "bytes_in": int(sizes.sum()),
-        "bytes_out": plan.segments * schema.example_bytes(specs),
+        "bytes_in": sum(size or 0 for size in sizes.values()),
+        "bytes_out": plan.segments * schema.example_bytes(plan.specs),
     }
     if plan.segments:
         estimate |= _try_some(plan, settings)
@@ -68,12 +71,13 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
                 parts.read_part(name),
                 layout,
                 settings,
-                example_specs(settings),
+                plan.specs,
                 frontend,
                 fingerprint(content_settings(settings)),
             )
             seconds = time.perf_counter() - began
-        warnings = _near_epsilon(layout.shard(shard.name), settings)
+        warnings = _byte_order(parts.read_part(name).blocks, settings)
+        warnings += _near_epsilon(layout.shard(shard.name), plan.specs, settings)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
     rate = done / seconds
     rejected = sum(line["segments"] for line in sidecar["rejects"])
@@ -92,11 +96,18 @@ def _whole_batches(blocks: pa.Table, settings: Settings) -> pa.Table:
     return blocks.slice(0, int((sums <= max(total - total % settings.batch_size, sums[0])).sum()))
 
 
-def _near_epsilon(path: str, settings: Settings) -> list[str]:
+def _byte_order(blocks: list[Block], settings: Settings) -> list[str]:
+    """A warning where one of a few headerless recordings seems to have its bytes the other way round."""
+    few = list({block.source: block for block in blocks}.values())[:_BYTE_ORDER_RECORDINGS]
+    found = (maybe_byteswapped(block.source, text(block.recording), settings) for block in few)
+    return [warning for warning in found if warning][:1]
+
+
+def _near_epsilon(path: str, every: Mapping[str, schema.FeatureSpec], settings: Settings) -> list[str]:
     """A warning for each feature of which ε, not the data, decides most values."""
     tf = load_tensorflow()
     features = feature_settings(settings)
-    specs = {key: spec for key, spec in example_specs(settings).items() if key in features}
+    specs = {key: spec for key, spec in every.items() if key in features}
     if not specs:
         return []
     records = tf.data.TFRecordDataset(path, tensorflow_compression(settings.compression))
@@ -105,5 +116,7 @@ def _near_epsilon(path: str, settings: Settings) -> list[str]:
         return []
     values = tf.io.parse_example(batch, schema.parse_spec(specs))
     return [
-        text for key, feature in features.items() if (text := feature.near_epsilon(key, values[key].numpy()))
+        warning
+        for key, feature in features.items()
+        if (warning := feature.near_epsilon(key, values[key].numpy()))
     ]

@@ -15,9 +15,8 @@ from ..transforms import schema
 from ..transforms.dataset import Layout, read_json
 from ..transforms.metrics import STAGES
 from . import folder, progress
-from .match import match
-from .plan import Plan, make_plan
-from .settings import Settings, SettingsError, example_specs
+from .plan import Plan, plan_inputs
+from .settings import Settings, SettingsError
 from .summary import extraction_summary
 
 
@@ -47,7 +46,7 @@ def extract(settings: Settings, options: Any) -> str:
     layout = Layout(os.path.abspath(settings.output))
     began, started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     folder.refuse_others(layout)
-    plan = make_plan(match(settings.input, settings, layout.root), settings)
+    plan = plan_inputs(settings, layout.root)
     if settings.device == "gpu":
         _require_gpu(options)
     with folder.claim(layout):
@@ -104,12 +103,12 @@ def _run_beam(
         device.load_tensorflow()  # before the bar, since its chatter is kept from stderr
     if is_local(options) and not settings.verbose:  # what fails is told in one line below
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    counter = progress.ShardsOnDisk(layout, schema.example_bytes(example_specs(settings)))
+    counter = progress.ShardsOnDisk(layout, schema.example_bytes(plan.specs))
     try:
         pipeline = beam.Pipeline(options=options)
     except ValueError as error:  # such as an unknown runner
         raise SettingsError(str(error)) from error
-    build(pipeline, layout, work.todo, settings)
+    build(pipeline, layout, work.todo, plan.specs, settings)
     try:
         with progress.shown(counter.examples, plan.segments):
             result = pipeline.run()

@@ -98,6 +98,7 @@ def _count(
             "rejected": sum(line["segments"] for line in lines),
         },
         "rejects": dict(sorted(reasons.items())),
+        "resampled": plan["resampled"],
         "left_out": plan["left_out"],
     }
 
@@ -190,6 +191,8 @@ def _metadata(
         "segment_length": settings.segment_length,
         "hop_length": settings.hop,
         "scale": settings.scale,
+        "unit": plan["unit"],
+        "channels": settings.channels,
         "features": plan["features"],
         "axes": {
             key: feature.axes(settings.segment_length, plan["sample_rate"])

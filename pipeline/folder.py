@@ -26,7 +26,7 @@ from ..transforms.dataset import (
 from ..transforms.rejects import PASSING
 from ..transforms.write import checksum
 from .plan import Plan
-from .settings import Settings, content_settings, differences, example_specs, fingerprint, stored_settings
+from .settings import Settings, content_settings, differences, fingerprint, stored_settings
 
 _SAVED_MODEL = {
     "assets",
@@ -185,8 +185,8 @@ def _summary(
     return {
         "settings": stored_settings(settings),
         "fingerprint": fingerprint(content),
-        "features": {name: spec.to_json() for name, spec in example_specs(settings).items()},
-        "splits": sorted(settings.splits),
+        "features": {name: spec.to_json() for name, spec in plan.specs.items()},
+        "splits": plan.splits,
         "shards": [
             {
                 "shard": str(shard.name),
@@ -201,6 +201,8 @@ def _summary(
         "left_out": plan.left_out,
         "label_names": plan.label_names,
         "sample_rate": plan.sample_rate,
+        "unit": plan.unit,
+        "resampled": plan.resampled,
         "warnings": plan.warnings,
         "segments": plan.segments,
     }

@@ -10,18 +10,26 @@ import numpy as np
 import pyarrow as pa
 
 from ..transforms.rejects import text
-from .describe import Recording
+from .context import start_time_ns
+from .cut import Cuts
 from .match import Found, Matches
+from .recording import Recording
+from .splits import Assignment, show_group
 
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("uri", pa.string()),
+        ("member", pa.string()),
         ("size", pa.int64()),
         ("modified", pa.timestamp("ns", "UTC")),
         ("format", pa.string()),
+        ("dtype", pa.string()),
         ("sample_rate", pa.float64()),
         ("channels", pa.int32()),
+        ("channel_names", pa.list_(pa.string())),
+        ("unit", pa.string()),
+        ("start_time", pa.timestamp("ns", "UTC")),
         ("frames_declared", pa.int64()),
         ("frames", pa.int64()),
         ("group", pa.string()),
@@ -38,58 +46,81 @@ SCHEMA = pa.schema(
 
 def planned_ledger(
     matches: Matches,
-    described: Sequence[Recording],
+    unread: Sequence[tuple[bytes, Found]],
     recordings: Sequence[Recording],
-    splits: Sequence[str],
-    segments: np.ndarray,
+    dropped: Sequence[Recording],
+    splits: Assignment,
+    cuts: Cuts,
     shards: pa.Array,
 ) -> pa.Table:
     """The ledger before anything is read, sorted by id.
 
     Args:
-      matches: all that were matched.
-      described: those whose header could be read.
-      recordings: those that headers and labels let pass.
-      splits: of each of them.
-      segments: planned of each of them, int64 [recordings].
-      shards: names of the shards of each of them, list<string> [recordings].
+      matches: all files that were matched.
+      unread: id and file of recordings that headers do not let pass.
+      recordings: those that are used.
+      dropped: those that are not, for another reason.
+      splits: of the used ones.
+      cuts: of the used ones.
+      shards: names of the shards of each used one, list<string> [recordings].
     """
-    planned = segments.tolist()
+    planned = np.bincount(cuts.owner, cuts.counts, len(recordings)).astype(np.int64)
+    names = _split_names(len(recordings), splits, cuts)
     usable = _table(
         {
             **_columns(recordings),
-            "split": [split if count else None for split, count in zip(splits, planned, strict=True)],
-            "label": [recording.label for recording in recordings],
-            "segments_planned": planned,
+            "group": [show_group(group) for group in splits.groups],
+            "split": names,
+            "label": [_label(recording) for recording in recordings],
+            "segments_planned": planned.tolist(),
             "shards": shards,
         }
     )
-    known = {recording.found.recording for recording in recordings}
-    unwanted = [recording for recording in described if recording.found.recording not in known]
-    known |= {recording.found.recording for recording in unwanted}
-    unread = [item for item in matches.found if item.recording not in known]
-    others = [_table(_columns(unwanted)), _table(_file_columns(unread))]
+    others = [_table(_columns(dropped)), _table(_file_columns(unread))]
     no_files = _table({"id": [text(reject.recording) for reject in matches.rejects]})
     return pa.concat_tables([usable, *others, no_files]).sort_by("id").combine_chunks()
 
 
-def _file_columns(found: Sequence[Found]) -> dict[str, list]:
+def _split_names(count: int, splits: Assignment, cuts: Cuts) -> list[str | None]:
+    """Each recording's split; several, comma-separated, where it is cut by time; None without a segment."""
+    pairs = np.unique(np.stack([cuts.owner, cuts.split], axis=1), axis=0)
+    names: list[str | None] = [None] * count
+    for owner, split in pairs.tolist():
+        before = names[owner]
+        names[owner] = splits.names[split] if before is None else f"{before},{splits.names[split]}"
+    return names
+
+
+def _label(recording: Recording) -> str | None:
+    if recording.intervals is not None:
+        return ",".join(sorted({each.label for each in recording.intervals})) or None
+    return recording.label
+
+
+def _file_columns(found: Sequence[tuple[bytes, Found]]) -> dict[str, list]:
     return {
-        "id": [text(item.recording) for item in found],
-        "uri": [text(item.uri) for item in found],
-        "size": [item.size for item in found],
-        "modified": [item.modified_ns for item in found],
-        "format": [item.format for item in found],
+        "id": [text(name) for name, _ in found],
+        "uri": [text(item.uri) for _, item in found],
+        "size": [item.size for _, item in found],
+        "modified": [item.modified_ns for _, item in found],
+        "format": [item.format for _, item in found],
     }
 
 
 def _columns(recordings: Sequence[Recording]) -> dict[str, list]:
     described = [recording.description for recording in recordings]
-    return _file_columns([recording.found for recording in recordings]) | {
+    return _file_columns([(recording.id, recording.found) for recording in recordings]) | {
+        "member": [item.member for item in described],
         "format": [item.format for item in described],
-        "sample_rate": [item.sample_rate for item in described],
+        "dtype": [item.dtype for item in described],
+        "sample_rate": [recording.sample_rate for recording in recordings],
         "channels": [item.channels for item in described],
-        "frames_declared": [item.frames_declared for item in described],
+        "channel_names": [list(item.channel_names) for item in described],
+        "unit": [recording.said.unit or recording.description.unit for recording in recordings],
+        "start_time": [start_time_ns(recording) for recording in recordings],
+        "frames_declared": [
+            item.frames if item.frames_declared is None else item.frames_declared for item in described
+        ],
         "frames": [item.frames for item in described],
         "warnings": [list(item.warnings) for item in described],
     }
@@ -102,6 +133,7 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
         "segments_planned": 0,
         "segments_written": 0,
         "segments_rejected": 0,
+        "channel_names": [],
         "shards": [],
         "warnings": [],
     }

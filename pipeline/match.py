@@ -9,11 +9,12 @@ import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from ..transforms.dataset import METADATA
-from ..transforms.files import NO_FILE
+from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
-from ..transforms.formats.choose import format_by_name
+from ..transforms.formats.choose import READERS, format_by_name
 from ..transforms.rejects import Reason, Reject, text
 
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
@@ -35,6 +36,7 @@ class Found:
       size: bytes.
       modified_ns: modification time, nanoseconds since 1970.
       format: by its name, or None where only the content can tell.
+      listed_as: what a manifest calls it, or None where there is none.
     """
 
     recording: bytes
@@ -42,6 +44,12 @@ class Found:
     size: int
     modified_ns: int
     format: str | None
+    listed_as: str | None = None
+
+    @property
+    def show(self) -> str:
+        """Its id for people."""
+        return text(self.recording)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +94,72 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
     return Matches(found, rejects, dict(sorted(matcher.left_out.items())))
 
 
+def match_listed(
+    names: Iterable[str],
+    inputs: tuple[str, ...],
+    beside: str,
+    settings: ReadSettings,
+    output: str | None = None,
+) -> Matches:
+    """Finds the recordings that a manifest lists, and counts what lies under the inputs beside them.
+
+    Args:
+      names: paths as the manifest has them: absolute, or relative to an input or, without one, to the manifest.
+      inputs: folders, files or globs; may be empty.
+      beside: the manifest's folder.
+      settings: which formats to look for.
+      output: a folder to leave out.
+
+    Raises:
+      NoMatchError: see `match`.
+    """
+    matched = match(inputs, settings, output) if inputs else Matches([], [], {})
+    by_id = {found.recording: found for found in matched.found}
+    by_uri = {found.uri: found for found in matched.found}
+    roots = [split_name(given) for given in inputs if os.path.isdir(split_name(given)[1])] or [("", beside)]
+    found, rejects = [], []
+    for name in names:
+        known = by_id.get(os.fsencode(name)) or by_uri.get(os.fsencode(name))
+        if known is None:
+            known = _locate(name, [path for _, path in roots], settings)
+        if isinstance(known, Found):
+            found.append(dataclasses.replace(known, listed_as=name))
+        else:
+            rejects.append(known)
+    listed = {item.uri for item in found}
+    rest = sum(1 for item in matched.found if item.uri not in listed)
+    left_out = {**matched.left_out, **({"files not in the manifest": rest} if rest else {})}
+    found.sort(key=lambda item: item.recording)
+    rejects.sort(key=lambda reject: reject.recording)
+    return Matches(found, rejects, dict(sorted(left_out.items())))
+
+
+def _locate(name: str, roots: Sequence[str], settings: ReadSettings) -> Found | Reject:
+    """A file by its literal path."""
+    path = os.fsencode(name)
+    tried = (
+        [path]
+        if os.path.isabs(path)
+        else [os.path.join(os.fsencode(os.path.abspath(root)), path) for root in roots]
+    )
+    recording = path.lstrip(b"/")
+    for uri in tried:
+        try:
+            status = os.stat(uri)
+        except OSError:
+            continue
+        format_name = format_by_name(uri, settings)
+        if format_name is None and settings.input_format != "auto":
+            format_name = settings.input_format
+        is_folder = format_name is not None and READERS[format_name].takes_folder
+        if not (stat.S_ISREG(status.st_mode) or (is_folder and stat.S_ISDIR(status.st_mode))):
+            return Reject(recording, "match", Reason.NOT_A_FILE, NO_FILE)
+        size = folder_size(uri) if is_folder else status.st_size
+        return Found(recording, uri, size, status.st_mtime_ns, format_name)
+    places = " or ".join(text(uri) for uri in tried)
+    return Reject(recording, "match", Reason.NOT_FOUND, f"the manifest names it, and there is no {places}")
+
+
 def split_name(given: str) -> tuple[str, str]:
     """The name, or "", and the path of an input written as NAME=PATH or PATH; an existing path is no name."""
     named = None if os.path.lexists(given) else _NAMED.fullmatch(given)
@@ -112,7 +186,9 @@ class _Matcher:
         if os.path.lexists(path):  # taken literally first: file names may hold * ? [
             uri = os.fsencode(os.path.abspath(path))
             self.links |= os.path.realpath(uri) != uri
-            if os.path.isdir(path):
+            if os.path.isdir(path) and self._is_recording(uri):
+                self._folder(uri, os.path.dirname(uri), prefix)
+            elif os.path.isdir(path):
                 self._walk(uri, uri, prefix)
             else:
                 self._file(uri, os.path.dirname(uri), prefix, named=True)
@@ -143,7 +219,7 @@ class _Matcher:
                 continue
             self.links |= entry.is_symlink()
             if part == b"**":
-                if _is_folder(entry):
+                if _is_folder(entry) and not self._is_recording(entry.path):
                     self._expand(entry.path, parts, root, prefix, above)
             elif not fnmatch.fnmatchcase(entry.name, part):
                 continue
@@ -152,6 +228,8 @@ class _Matcher:
                     self._expand(entry.path, rest, root, prefix, above)
             elif not _is_folder(entry):
                 self._file(entry.path, root, prefix, entry=entry, named=True)
+            elif self._is_recording(entry.path):
+                self._folder(entry.path, root, prefix)
             elif not above:  # below ** its folders are gone into anyway
                 self._walk(entry.path, root or b"/", prefix)
 
@@ -194,6 +272,8 @@ class _Matcher:
             self.links |= entry.is_symlink()
             if entry.name.startswith(b"."):
                 self.left_out["hidden files and folders"] += 1
+            elif _is_folder(entry) and self._is_recording(entry.path):
+                self._folder(entry.path, root, prefix)
             elif _is_folder(entry):
                 below = self._walk(entry.path, root, prefix, above)
                 if not below and format_by_name(entry.name, self._settings):
@@ -202,6 +282,23 @@ class _Matcher:
             else:
                 self._file(entry.path, root, prefix, entry=entry)
         return self.seen - before
+
+    def _is_recording(self, folder: bytes) -> bool:
+        """Whether a folder is one recording, as its name says."""
+        name = format_by_name(folder, self._settings)
+        return name is not None and READERS[name].takes_folder
+
+    def _folder(self, uri: bytes, root: bytes, prefix: bytes) -> None:
+        """Matches a folder that is one recording."""
+        try:
+            status, size = os.stat(uri), folder_size(uri)
+        except OSError as error:
+            self._reject(uri, root, prefix, Reason.UNREADABLE, f"the folder cannot be read: {error.strerror}")
+            return
+        self.seen += 1
+        name = format_by_name(uri, self._settings)
+        found = Found(_identify(uri, root, prefix), uri, size, status.st_mtime_ns, name)
+        self.found.setdefault(uri, found)
 
     def _file(
         self, uri: bytes, root: bytes, prefix: bytes, *, entry: os.DirEntry | None = None, named: bool = False
@@ -276,7 +373,12 @@ def _refuse_shared_ids(matcher: _Matcher) -> None:
 
 
 def _hint(left_out: Counter[str], settings: ReadSettings) -> str:
-    kinds = "*.raw or *.wav" if settings.input_format == "auto" else f"*.{settings.input_format}"
+    wanted = (
+        READERS
+        if settings.input_format == "auto"
+        else {settings.input_format: READERS[settings.input_format]}
+    )
+    kinds = ", ".join(f"*{suffix}" for reader in wanted.values() for suffix in reader.suffixes)
     kinds += " (files of other names: give a glob, such as 'folder/**/*.bin', and --input-format)"
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
     return f": looked for {kinds}, left out {counts}" if counts else f": looked for {kinds}"

@@ -1,34 +1,32 @@
-"""Recordings to splits, blocks and shards: pure and deterministic, and nothing is read but headers."""
+"""Recordings to splits, blocks and shards: deterministic, and nothing is read but headers."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import unicodedata
-from collections import Counter
+import os
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from ..transforms import parts, schema
-from ..transforms.dataset import ShardName
-from ..transforms.rejects import Reason, Reject
-from ..transforms.segment import count_segments, cut_blocks
-from .describe import Recording, describe, keep_rate, label
+from ..transforms.channels import channel_lists, parse_channels
+from ..transforms.rejects import Reason, Reject, RejectError
+from . import manifest as manifests
+from .context import Context, context_of, reject_bad_targets, stacked_channels, start_time_ns
+from .cut import NO_LABEL, Cuts, cut_all
+from .describe import describe, keep_rate, pair
+from .duplicates import find_duplicates
+from .labels import Facts, class_names, has_labels, label_all
 from .ledger import planned_ledger
-from .match import Matches
-from .settings import Settings, example_specs
+from .match import Matches, match, match_listed
+from .recording import Recording
+from .settings import Settings, SettingsError
+from .shards import PlannedShard, shard_blocks
+from .splits import Assignment, assign_splits, show_group
 
-
-@dataclasses.dataclass(frozen=True)
-class PlannedShard:
-    """One shard to be made: its blocks are rows [first, first + blocks) of the plan's blocks."""
-
-    name: ShardName
-    first: int
-    blocks: int
-    segments: int
+_DOMINATES = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,22 +35,34 @@ class Plan:
 
     Attributes:
       recordings: the ledger before anything is read.
-      blocks: in the order of the shards, with the columns of `parts.SCHEMA`.
+      sources: what every block of a recording shares, one row a usable recording; see `parts.schema`.
+      blocks: owner (row of sources), channels, start, count and label of each block, in the order of the shards.
       shards: in order; the position is the shard's number.
+      specs: every key of an example.
+      splits: names, sorted.
       rejects: what cannot be used, as far as names, sizes and headers show, sorted by recording.
       left_out: files that were not matched, and segments that were not wanted, by cause.
       label_names: class names by index, or None where there are no labels.
       sample_rate: Hz, of every example.
+      unit: of the samples, or None.
+      resampled: how many recordings are.
+      table: split and label to the number of groups, recordings and segments.
       warnings: what the user should know.
     """
 
     recordings: pa.Table
+    sources: pa.Table
     blocks: pa.Table
     shards: list[PlannedShard]
+    specs: dict[str, schema.FeatureSpec]
+    splits: list[str]
     rejects: list[Reject]
     left_out: dict[str, int]
     label_names: list[str] | None
     sample_rate: float
+    unit: str | None
+    resampled: int
+    table: dict[tuple[str, str], tuple[int, int, int]]
     warnings: list[str]
 
     @property
@@ -61,209 +71,217 @@ class Plan:
         return sum(shard.segments for shard in self.shards)
 
     def part(self, shard: PlannedShard) -> pa.Table:
-        """The blocks of one shard."""
-        return self.blocks.slice(shard.first, shard.blocks)
+        """The blocks of one shard, with the columns of `parts.schema`."""
+        blocks = self.blocks.slice(shard.first, shard.blocks)
+        columns = self.sources.take(blocks.column("owner"))
+        context = columns.column("context").combine_chunks()
+        if context.type.get_field_index("label") >= 0:
+            values = [
+                blocks.column("label").combine_chunks()
+                if field.name == "label"
+                else context.field(field.name)
+                for field in context.type
+            ]
+            context = pa.StructArray.from_arrays(values, fields=list(context.type))
+        own = {"context": context} | {name: blocks.column(name) for name in ("channels", "start", "count")}
+        arrays = [
+            own.get(name, columns.column(name) if name not in own else None) for name in self._part_names()
+        ]
+        return pa.table(arrays, names=self._part_names())
+
+    def _part_names(self) -> list[str]:
+        return parts.schema(pa.struct([]), pa.struct([])).names
 
 
-def make_plan(matches: Matches, settings: Settings) -> Plan:
+def plan_inputs(settings: Settings, output: str | None) -> Plan:
+    """Matches the inputs or what the manifest lists, and plans it.
+
+    Raises:
+      SettingsError, NoMatchError, ManifestError: see `match`, `load_manifest` and `make_plan`.
+    """
+    if settings.manifest is None:
+        return make_plan(match(settings.input, settings, output), settings)
+    manifest = manifests.load_manifest(settings.manifest, settings.manifest_times)
+    beside = os.path.dirname(os.path.abspath(settings.manifest))
+    matches = match_listed(manifest.rows, settings.input, beside, settings, output)
+    return make_plan(matches, settings, manifest)
+
+
+def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest | None = None) -> Plan:
     """Decides what becomes of every recording.
 
     Raises:
       SettingsError: a setting is missing that the files do not say, or their sample rates differ.
     """
-    described, unreadable = describe(matches.found, settings)  # [Recording], [Reject]
-    sample_rate, same_rate, mismatched = keep_rate(described, settings)
-    recordings, unlabelled = label(same_rate, settings)
-    splits = sorted(settings.splits)
-    split_of = assign_splits(recordings, settings)  # [recordings]
-    cuts = cut_all(recordings, split_of, settings)  # [blocks], by split and hash
-    shards = shard_blocks(cuts.counts, split_of[cuts.owner], splits, settings)  # [PlannedShard]
-    label_names = None if settings.label_from is None else sorted({str(item.label) for item in recordings})
+    columns = () if manifest is None else manifest.columns
+    described = describe(matches.found, settings, manifest)
+    _refuse_shared_ids(described.recordings)
+    sieve = _Sieve(described.recordings, [*matches.rejects, *described.rejects])
+    sample_rate, *same_rate = keep_rate(sieve.recordings, settings)
+    sieve.keep(*same_rate)
+    if "target" in columns:
+        sieve.keep(*pair(sieve.recordings, _targets(sieve.recordings, settings, manifest)))
+    channels = sieve.choose_channels(settings)
+    if has_labels(settings, columns):
+        sieve.keep(*label_all(sieve.recordings, settings))
+    sieve.keep(*reject_bad_targets(sieve.recordings, settings))
+    facts = Facts(settings)
+    gap_s = settings.segment_length / sample_rate if sample_rate else 0.0
+    splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
+    if settings.duplicates != "off":
+        found = find_duplicates(sieve.recordings, splits, settings)
+        sieve.keep(*found.sifted)
+        splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
+        sieve.warnings += found.warnings
+    recordings = sieve.recordings
+    lists = [channels[recording.id] for recording in recordings]  # [recordings] of the channels read together
+    labelled = has_labels(settings, columns) or "labels" in columns
+    names = class_names(recordings, settings) if labelled else []
+    context = context_of(recordings, columns, names, settings)
+    specs = context.specs(settings, stacked_channels(lists, settings))
+    cuts = cut_all(recordings, lists, splits, names, sample_rate, settings)  # [blocks], by split and hash
+    shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
+    table = _tabulate(recordings, cuts, splits, names)
+    units = sorted({str(_unit(recording, settings)) for recording in recordings})
     return Plan(
         recordings=planned_ledger(
             matches,
-            described,
+            described.unread,
             recordings,
-            [splits[i] for i in split_of],
-            np.bincount(cuts.owner, cuts.counts, len(recordings)).astype(np.int64),
+            sieve.dropped,
+            splits,
+            cuts,
             _shards_of(cuts.owner, shards, len(recordings)),
         ),
-        blocks=_block_table(recordings, cuts, label_names),
+        sources=_sources(recordings, cuts, context, sample_rate),
+        blocks=_blocks(cuts, lists),
         shards=shards,
-        rejects=sorted(
-            matches.rejects + unreadable + mismatched + unlabelled + cuts.rejects,
-            key=lambda reject: reject.recording,
-        ),
+        specs=specs,
+        splits=splits.names,
+        rejects=sorted(sieve.rejects + cuts.rejects, key=lambda reject: reject.recording),
         left_out=matches.left_out | cuts.left_out,
-        label_names=label_names,
+        label_names=names if labelled else None,
         sample_rate=sample_rate,
-        warnings=_warnings(shards, settings) + _padding(recordings, cuts, settings),
+        unit=_unit(recordings[0], settings) if len(units) == 1 else None,
+        resampled=sum(1 for recording in recordings if recording.sample_rate != sample_rate),
+        table=table,
+        warnings=[
+            *sieve.warnings,
+            *splits.warnings,
+            *_split_warnings(table, splits, cuts, names),
+            *_unit_warnings(units),
+            *_hop_warning(settings),
+            *_padding(cuts, settings),
+        ],
     )
 
 
-def hash_id(recording: bytes) -> bytes:
-    """A recording's id as hashes use it: composed the same way (NFC) on every file system."""
-    if recording.isascii():
-        return recording
-    name = recording.decode("utf-8", "surrogateescape")
-    return unicodedata.normalize("NFC", name).encode("utf-8", "surrogateescape")
+class _Sieve:
+    """The recordings that are still in, and what became of the others."""
+
+    def __init__(self, recordings: list[Recording], rejects: list[Reject]):
+        self.recordings = recordings
+        self.rejects = rejects
+        self.dropped: list[Recording] = []
+        self.warnings: list[str] = []
+
+    def keep(self, recordings: list[Recording], rejects: list[Reject], dropped: list[Recording]) -> None:
+        """Goes on with `recordings`."""
+        self.recordings = recordings
+        self.rejects += rejects
+        self.dropped += dropped
+
+    def choose_channels(self, settings: Settings) -> dict[bytes, list[tuple[int, ...]]]:
+        """The channel lists of each recording, by id; those that lack a channel are dropped."""
+        choice = parse_channels(settings.channels)
+        chosen: dict[bytes, list[tuple[int, ...]]] = {}
+        problems: dict[bytes, RejectError] = {}
+        for recording in self.recordings:
+            own = choice
+            if recording.said.channel is not None:
+                own = dataclasses.replace(choice, picked=(recording.said.channel,))
+            try:
+                chosen[recording.id] = channel_lists(
+                    recording.description, own, recording.description.channels
+                )
+                _check_factors(recording)
+            except RejectError as error:
+                problems[recording.id] = error
+                chosen.pop(recording.id, None)
+        stacked = stacked_channels(list(chosen.values()), settings)
+        if stacked is not None and stacked > settings.batch_size:
+            raise SettingsError(
+                f"batch_size={settings.batch_size} must hold the {stacked} channels that are stacked: raise it"
+            )
+        for name, lists in list(chosen.items()):
+            if stacked is not None and len(lists[0]) != stacked:
+                problems[name] = RejectError(
+                    Reason.CHANNEL_MISMATCH,
+                    f"{len(lists[0])} channels, and {stacked} are stacked as in most recordings: pick them, such as "
+                    "channels=stack:0,1",
+                )
+        kept = [recording for recording in self.recordings if recording.id not in problems]
+        dropped = [recording for recording in self.recordings if recording.id in problems]
+        rejects = [
+            Reject(each.id, "plan", problems[each.id].reason, str(problems[each.id])) for each in dropped
+        ]
+        self.keep(kept, rejects, dropped)
+        return chosen
 
 
-def _hash(salted: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(salted, digest_size=8).digest(), "big")
+def _check_factors(recording: Recording) -> None:
+    count, channels = len(recording.said.factors), recording.description.channels
+    if count > 1 and count != channels:
+        raise RejectError(
+            Reason.CHANNEL_MISMATCH,
+            f"{count} sensitivities are given, and the recording has {channels} channels",
+        )
 
 
-def assign_splits(recordings: list[Recording], settings: Settings) -> np.ndarray:
-    """Each recording's split, as an index into the sorted names, int64 [recordings].
-
-    The salted hash of its group, read as a fraction, falls into one of them; the group is the file.
-    """
-    salt = b"split:%d\0" % settings.seed
-    hashes = [_hash(salt + hash_id(recording.found.recording)) for recording in recordings]
-    fractions = np.array(hashes, np.uint64).astype(np.float64) / 2.0**64
-    edges = np.cumsum([settings.splits[name] for name in sorted(settings.splits)])
-    return np.minimum(np.searchsorted(edges, fractions, side="right"), len(edges) - 1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Cuts:
-    """All blocks, in the order of the dataset.
-
-    Attributes:
-      owner: index of each block's recording, int64 [blocks].
-      channel, starts, counts: channel index, first sample and number of segments, int64 [blocks].
-      rejects: recordings without any segment.
-      left_out: segments that the settings do not want, by cause.
-    """
-
-    owner: np.ndarray
-    channel: np.ndarray
-    starts: np.ndarray
-    counts: np.ndarray
-    rejects: list[Reject]
-    left_out: dict[str, int]
+def _refuse_shared_ids(recordings: Sequence[Recording]) -> None:
+    seen: set[bytes] = set()
+    for recording in recordings:
+        if recording.id in seen:
+            raise SettingsError(
+                f"two recordings have the id {recording.id.decode('utf-8', 'backslashreplace')}: give each row of the "
+                "manifest its own"
+            )
+        seen.add(recording.id)
 
 
-def cut_all(recordings: list[Recording], split_of: np.ndarray, settings: Settings) -> Cuts:
-    """Cuts every channel into blocks and orders them by split and by a salted hash, so that rows are scattered."""
-    cut = functools.lru_cache(maxsize=4096)(lambda frames: cut_blocks(frames, settings))
-    count = functools.lru_cache(maxsize=4096)(lambda frames: count_segments(frames, settings))
-    salt = b"order:%d\0" % settings.seed
-    short = above = 0
-    rejects: list[Reject] = []
-    owners: list[int] = []
-    channels: list[int] = []
-    piece_starts: list[np.ndarray] = []
-    piece_counts: list[np.ndarray] = []
-    hashes: list[int] = []
-    for index, recording in enumerate(recordings):
-        description = recording.description
-        number = count(description.frames)
-        short += description.channels * number.short
-        above += description.channels * (number.total - number.short - number.used)
-        if not number.used:
-            message = _too_short(description.frames, settings)
-            rejects.append(Reject(recording.found.recording, "plan", Reason.TOO_SHORT, message))
-            continue
-        starts, counts = cut(description.frames)
-        key = salt + hash_id(recording.found.recording)
-        for channel in range(description.channels):
-            owners.append(index)
-            channels.append(channel)
-            piece_starts.append(starts)
-            piece_counts.append(counts)
-            hashes += [_hash(b"%b\0%d\0%d" % (key, channel, start)) for start in starts.tolist()]
-    lengths = [len(starts) for starts in piece_starts]
-    owner = np.repeat(np.array(owners, np.int64), lengths)
-    channel_of = np.repeat(np.array(channels, np.int64), lengths)
-    starts = np.concatenate([np.empty(0, np.int64), *piece_starts])
-    counts = np.concatenate([np.empty(0, np.int64), *piece_counts])
-    order = np.lexsort((starts, channel_of, owner, np.array(hashes, np.uint64), split_of[owner]))
-    left_out = {"segments with too few real samples": short, "segments above max_segments": above}
-    return Cuts(
-        owner=owner[order],
-        channel=channel_of[order],
-        starts=starts[order],
-        counts=counts[order],
-        rejects=rejects,
-        left_out={cause: number for cause, number in left_out.items() if number},
-    )
+def _targets(
+    recordings: Sequence[Recording], settings: Settings, manifest: manifests.Manifest | None
+) -> dict[str, Recording]:
+    """The recordings that others name as theirs, by that name."""
+    assert manifest is not None
+    names = sorted({recording.said.target for recording in recordings if recording.said.target})
+    paths: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        paths[os.path.normpath(name.partition("//")[0])].append(name)
+    beside = os.path.dirname(os.path.abspath(manifest.path))
+    found = match_listed(paths, settings.input, beside, settings).found
+    targets: dict[str, Recording] = {}
+    for recording in describe(
+        [dataclasses.replace(item, listed_as=None) for item in found], settings
+    ).recordings:
+        item = next(item for item in found if item.uri == recording.found.uri)
+        for name in paths[str(item.listed_as)]:
+            member = name.partition("//")[2]
+            if not member or member == recording.description.member:
+                targets[name] = recording
+    return targets
 
 
-def _too_short(frames: int, settings: Settings) -> str:
-    if settings.tail == "drop" and frames < settings.segment_length:
-        rule = f"fewer than segment_length={settings.segment_length}: set tail=pad, or a shorter segment"
-    else:
-        share = f"min_valid={settings.min_valid:g} of segment_length={settings.segment_length}"
-        rule = f"fewer than {share}: lower either"
-    return f"{frames} samples are {rule}"
+def _unit(recording: Recording, settings: Settings) -> str | None:
+    return recording.said.unit or recording.description.unit or settings.unit
 
 
-def shard_blocks(
-    counts: np.ndarray, split_of: np.ndarray, splits: list[str], settings: Settings
-) -> list[PlannedShard]:
-    """Cuts each split's blocks into runs of nearly equal segment count.
-
-    Args:
-      counts: segments of each block, int64 [blocks], ordered by split.
-      split_of: index of each block's split, int64 [blocks].
-      splits: the splits' names.
-      settings: how many shards, or of what size.
-    """
-    blocks = np.bincount(split_of, minlength=len(splits)).tolist()
-    segments = np.bincount(split_of, counts, len(splits)).astype(int).tolist()
-    wanted = count_shards(segments, blocks, settings)
-    shards, first = [], 0
-    for split, number, shard_count in zip(splits, blocks, wanted, strict=True):
-        ends = cut_evenly(counts[first : first + number], shard_count)
-        for index, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            total = int(counts[first + begin : first + end].sum())
-            shards.append(PlannedShard(ShardName(split, index), first + begin, end - begin, total))
-        first += number
-    return shards
-
-
-def count_shards(segments: list[int], blocks: list[int], settings: Settings) -> list[int]:
-    """Shards of each split: by size, or the given total shared by size; at least one where there is a segment.
-
-    No more than a split has blocks, since no shard is planned empty.
-    """
-    if settings.num_shards is None:
-        num_bytes = schema.example_bytes(example_specs(settings))
-        wanted = [-(-number * num_bytes // settings.shard_size) for number in segments]
-    else:
-        shares = [settings.num_shards * number / max(1, sum(segments)) for number in segments]
-        wanted = [1 if number else 0 for number in segments]
-        for _ in range(settings.num_shards - sum(wanted)):
-            poorest = max(range(len(shares)), key=lambda i: shares[i] - wanted[i])
-            wanted[poorest] += 1
-    return [min(count, most) for count, most in zip(wanted, blocks, strict=True)]
-
-
-def cut_evenly(counts: np.ndarray, runs: int) -> list[int]:
-    """Cuts a sequence into runs of nearly equal sums.
-
-    Args:
-      counts: positive int64 [items].
-      runs: how many, at most as many as there are items.
-
-    Returns:
-      the end of each run; none is empty.
-
-    >>> cut_evenly(np.array([1, 1, 1, 1, 4]), 2)
-    [4, 5]
-    """
-    if not runs:
+def _unit_warnings(units: Sequence[str]) -> list[str]:
+    if len(units) < 2:
         return []
-    sums = np.cumsum(counts)
-    targets = sums[-1] * np.arange(1, runs) / runs
-    reaching = np.searchsorted(sums, targets)  # the item that reaches the target
-    without = sums[reaching] - counts[reaching]
-    ends = reaching + (sums[reaching] - targets <= targets - without)
-    steps = np.arange(1, runs)
-    ends = np.maximum.accumulate(np.maximum(ends, steps) - steps) + steps
-    ends = np.minimum(ends, len(counts) - runs + steps)
-    return [*ends.tolist(), len(counts)]
+    return [
+        f"the recordings have several units ({', '.join(units)}): state one, with the sensitivity that leads to it"
+    ]
 
 
 def _shards_of(owner: np.ndarray, shards: list[PlannedShard], recordings: int) -> pa.Array:
@@ -275,49 +293,110 @@ def _shards_of(owner: np.ndarray, shards: list[PlannedShard], recordings: int) -
     return pa.ListArray.from_arrays(pa.array(ends), names.take(pa.array(pairs[:, 1])))
 
 
-def _block_table(recordings: list[Recording], cuts: Cuts, label_names: list[str] | None) -> pa.Table:
-    """The columns of `parts.SCHEMA`."""
-    labels = {name: index for index, name in enumerate(label_names or ())}
-    found = [recording.found for recording in recordings]
-    described = [recording.description for recording in recordings]
-    of_recording = {
-        "recording": [item.recording for item in found],
-        "uri": [item.uri for item in found],
-        "format": [item.format for item in described],
-        "size": [item.size for item in found],
-        "channels": [item.channels for item in described],
-        "frames": [item.frames for item in described],
-        "sample_rate": [item.sample_rate for item in described],
-        "label": [labels.get(str(recording.label)) for recording in recordings],
+def _blocks(cuts: Cuts, lists: Sequence[list[tuple[int, ...]]]) -> pa.Table:
+    # one list of channels for many recordings, so blocks refer to few
+    kinds = list(dict.fromkeys(channels for each in lists for channels in each))
+    place = {channels: index for index, channels in enumerate(kinds)}
+    first = np.cumsum([0, *(len(each) for each in lists)])[:-1]
+    flat = np.array([place[channels] for each in lists for channels in each], np.int64)
+    own = flat[first[cuts.owner] + cuts.series] if len(cuts.owner) else np.empty(0, np.int64)
+    label = pa.array(cuts.label)
+    return pa.table(
+        {
+            "owner": pa.array(cuts.owner),
+            "channels": pa.array(kinds, pa.list_(pa.int32())).take(pa.array(own)),
+            "start": pa.array(cuts.starts),
+            "count": pa.array(cuts.counts),
+            "label": label,
+        }
+    )
+
+
+def _sources(recordings: Sequence[Recording], cuts: Cuts, context: Context, sample_rate: float) -> pa.Table:
+    """What every block of a recording shares; the columns that blocks have of their own are left out."""
+    small, vectors = context.arrow_types()
+    kinds = {field.name: field.type for field in parts.schema(small, vectors)}
+    rows = range(len(recordings))
+    names = [field.name for field in small]
+    values = {name: context.values.get(name) or [NO_LABEL] * len(recordings) for name in names}
+    columns = {
+        "recording": [recording.id for recording in recordings],
+        "source": [dataclasses.asdict(recording.source()) for recording in recordings],
+        "paired": [
+            None if recording.paired is None else dataclasses.asdict(recording.paired.source())
+            for recording in recordings
+        ],
+        "sample_rate": [sample_rate] * len(recordings),
+        "end": cuts.ends,
+        "context": [{name: values[name][row] for name in names} for row in rows],
+        "vectors": [{name: context.vectors[name][row] for name in sorted(context.vectors)} for row in rows],
+        "start_time_ns": [start_time_ns(recording) for recording in recordings],
     }
-    of_block = {"channel": cuts.channel, "start": cuts.starts, "count": cuts.counts}
-    owner = pa.array(cuts.owner)
-    arrays = [
-        pa.array(of_block[field.name], field.type)
-        if field.name in of_block
-        else pa.array(of_recording[field.name], field.type).take(owner)
-        for field in parts.SCHEMA
-    ]
-    return pa.table(arrays, schema=parts.SCHEMA)
+    return pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
 
 
-def _warnings(shards: list[PlannedShard], settings: Settings) -> list[str]:
-    filled = {shard.name.split for shard in shards}
-    warnings = [f"split {name} is empty" for name in sorted(settings.splits) if name not in filled]
-    if settings.hop > settings.segment_length:
-        share = 1 - settings.segment_length / settings.hop
-        warnings.append(
-            f"hop_length={settings.hop} is above segment_length={settings.segment_length}: "
-            f"{share:.0%} of the samples are not used"
-        )
+def _tabulate(
+    recordings: Sequence[Recording], cuts: Cuts, splits: Assignment, names: Sequence[str]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Split and label ("" where there is none) to the number of groups, recordings and segments."""
+    group_of = (
+        np.unique(np.array(splits.groups, object), return_inverse=True)[1] if recordings else np.empty(0, int)
+    )
+    cells = cuts.split * (len(names) + 1) + cuts.label + 1
+    table = {}
+    for cell in np.unique(cells).tolist():
+        chosen = cells == cell
+        owners = np.unique(cuts.owner[chosen])
+        split, label = divmod(cell, len(names) + 1)
+        name = "" if label == 0 else names[label - 1]
+        groups = len(np.unique(group_of[owners]))
+        table[splits.names[split], name] = (groups, len(owners), int(cuts.counts[chosen].sum()))
+    return table
+
+
+def _split_warnings(
+    table: dict[tuple[str, str], tuple[int, int, int]], splits: Assignment, cuts: Cuts, names: Sequence[str]
+) -> list[str]:
+    """Empty splits, labels that a split lacks, and groups that dominate one."""
+    filled = {split for split, _ in table}
+    warnings = [f"split {name} is empty" for name in splits.names if name not in filled]
+    for split in sorted(filled):
+        lacking = [name for name in names if (split, name) not in table]
+        if lacking and len(lacking) < len(names):
+            warnings.append(f"split {split} has no example of {', '.join(lacking)}")
+    unused = [name for name in names if not any(label == name for _, label in table)]
+    if unused:
+        warnings.append(f"no example of {', '.join(unused)}")
+    for index, split in enumerate(splits.names):
+        chosen = cuts.split == index
+        if not chosen.any():
+            continue
+        of_group: Counter[bytes] = Counter()
+        for owner, count in zip(cuts.owner[chosen].tolist(), cuts.counts[chosen].tolist(), strict=True):
+            of_group[splits.groups[owner]] += count
+        (group, most), *others = of_group.most_common(2)
+        share = most / of_group.total()
+        if others and share > _DOMINATES:
+            warnings.append(
+                f"group {show_group(group)} is {share:.0%} of split {split}, which has {len(of_group)} groups"
+            )
     return warnings
 
 
-def _padding(recordings: list[Recording], cuts: Cuts, settings: Settings) -> list[str]:
+def _hop_warning(settings: Settings) -> list[str]:
+    if settings.hop <= settings.segment_length:
+        return []
+    share = 1 - settings.segment_length / settings.hop
+    return [
+        f"hop_length={settings.hop} is above segment_length={settings.segment_length}: "
+        f"{share:.0%} of the samples are not used"
+    ]
+
+
+def _padding(cuts: Cuts, settings: Settings) -> list[str]:
     """A warning where a quarter of all samples would be zeros; only the last segment of a channel is padded."""
-    frames = np.array([recording.description.frames for recording in recordings], np.int64)[cuts.owner]
     last = cuts.starts + (cuts.counts - 1) * settings.hop
-    zeros = np.maximum(0, settings.segment_length - (frames - last))
+    zeros = np.maximum(0, settings.segment_length - (cuts.ends[cuts.owner] - last))
     share = zeros.sum() / max(1, cuts.counts.sum() * settings.segment_length)
     if share <= 0.25:
         return []
@@ -325,15 +404,3 @@ def _padding(recordings: list[Recording], cuts: Cuts, settings: Settings) -> lis
         f"{np.count_nonzero(zeros):,} of {cuts.counts.sum():,} segments are padded, {share:.0%} of all samples are "
         f"zeros: check the sample type, or set a segment_length below {settings.segment_length}"
     ]
-
-
-def split_table(plan: Plan) -> dict[str, Counter[str]]:
-    """Split to label to planned segments; the label is "" where there are none."""
-    table: dict[str, Counter[str]] = {}
-    for shard in plan.shards:
-        part = plan.part(shard)
-        counter = table.setdefault(shard.name.split, Counter())
-        labels = part.column("label").to_pylist()
-        for index, count in zip(labels, part.column("count").to_pylist(), strict=True):
-            counter["" if index is None or plan.label_names is None else plan.label_names[index]] += count
-    return table

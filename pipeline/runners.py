@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from .settings import SettingsError, suggest
+from .config import suggest
+from .settings import SettingsError
 
 # "DirectRunner" would first try Prism, a program that it downloads.
 LOCAL_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"

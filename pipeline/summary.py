@@ -10,7 +10,7 @@ from typing import Any
 
 from ..transforms.dataset import Layout
 from ..transforms.rejects import text
-from .plan import Plan, split_table
+from .plan import Plan
 
 _SHORT_S = 2.0
 _CURES = {
@@ -70,7 +70,8 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
         f"Splits      {_splits(metadata)}",
         *_rejects(metadata["counts"]),
         f"Example     {', '.join(features)}",
-        f"Segments    {metadata['segment_length']} samples every {metadata['hop_length']}, at {metadata['sample_rate']:g} Hz",
+        f"Segments    {metadata['segment_length']} samples every {metadata['hop_length']}, at {metadata['sample_rate']:g} Hz"
+        + (f", in {metadata['unit']}" if metadata.get("unit") else ""),
     ]
     for key, axes in metadata["axes"].items():
         for axis in axes:
@@ -112,6 +113,8 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
             f"Time        a few seconds to start, then about {estimate['seconds']:,.0f} s at "
             f"{estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
         )
+    if plan.resampled:
+        lines.append(f"Resampled   {plan.resampled:,} recordings to {plan.sample_rate:g} Hz")
     warnings = [*plan.warnings, *estimate.get("warnings", ())]
     lines += [f"Warning     {warning}" for warning in warnings]
     lines.append("Nothing was written.")
@@ -124,6 +127,7 @@ def _counts(counts: Mapping[str, Any]) -> list[str]:
         f"Recordings  {recordings['matched']:,} matched = {recordings['used']:,} used + {recordings['rejected']:,} rejected",
         f"Segments    {segments['planned']:,} planned = {segments['examples']:,} examples + {segments['rejected']:,} rejected",
         *_left_out(counts["left_out"]),
+        *([f"Resampled   {counts['resampled']:,} recordings"] if counts.get("resampled") else []),
     ]
 
 
@@ -168,15 +172,24 @@ def _stages(run: Mapping[str, Any]) -> list[str]:
 
 
 def _table(plan: Plan) -> list[str]:
-    table = split_table(plan)
-    labels = sorted({label for counter in table.values() for label in counter})
-    if not table:
+    """Split by label: groups, recordings and segments."""
+    if not plan.table:
         return []
-    width = max(8, *(len(label) for label in labels)) if labels else 8
-    names = [label or "segments" for label in labels]
-    lines = ["Split       " + " ".join(f"{name:>{width}}" for name in names)]
-    for split, counter in table.items():
-        lines.append(f"{split:<11} " + " ".join(f"{counter[label]:>{width},}" for label in labels))
+    split_width = max(10, *(len(name) for name in plan.splits))
+    labels = (
+        [printable(label or "(none)") for _, label in plan.table] if plan.label_names is not None else [""]
+    )
+    label_width = max(5, *(len(label) for label in labels))
+    head = f"{'Split':<{split_width}}  {'label':<{label_width}}"
+    lines = [
+        f"{head if plan.label_names is not None else head[:split_width]}  {'groups':>8} {'recordings':>10} {'segments':>10}"
+    ]
+    for (split, label), numbers in sorted(plan.table.items()):
+        cells = f"{split:<{split_width}}"
+        if plan.label_names is not None:
+            cells += f"  {printable(label or '(none)'):<{label_width}}"
+        groups, recordings, segments = numbers
+        lines.append(f"{cells}  {groups:>8,} {recordings:>10,} {segments:>10,}")
     return lines
 
 

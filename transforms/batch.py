@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pydantic
 
+from .channels import Mode
 from .declare import setting, settings_group
-from .elements import Batch, Block
+from .elements import Batch, Block, Source
 from .formats.base import Reader
+from .read import read_block
 from .rejects import Reason, Reject, RejectError
 from .schema import FeatureSpec
-from .segment import SegmentSettings, span
+from .segment import SegmentSettings
 
+VECTORS = ("labels", "target")  # keys of an example that hold a vector of its recording
 ALIGNMENT = 64  # what TensorFlow asks of memory that it takes without a copy
 
 
@@ -28,6 +31,7 @@ class SampleSettings:
     non_finite: Literal["reject", "zero"] = setting(
         "reject", "segments with NaN or infinite samples: reject them, or set those samples to zero"
     )
+    resample: bool = setting(False, "bring recordings of other sample rates to sample_rate")
     keep_waveform: Literal[False, "float32", "int16"] = setting(
         False, "store the samples too: float32, or int16 as they came", const="float32"
     )
@@ -101,107 +105,163 @@ def read_batch(
     blocks: Sequence[Block],
     *,
     waveform: np.ndarray,
-    open_file: Callable[[bytes], BinaryIO],
-    readers: Callable[[str], Reader],
+    open_file: Callable[[Source], BinaryIO],
+    readers: Callable[[str, str], Reader],
+    mode: Mode,
     segments: SegmentSettings,
     samples: SampleSettings,
+    specs: Mapping[str, FeatureSpec],
 ) -> tuple[Batch, list[Reject]]:
-    """Reads the rows of one batch.
+    """Reads the examples of one batch.
 
     Args:
-      blocks: at most batch_size segments in all.
+      blocks: as many segments in all as the batch has examples, or fewer.
       waveform: float32 [batch_size, segment_length], to be filled.
-      open_file: uri to a seekable binary file.
-      readers: format name to reader.
+      open_file: a source's seekable binary file.
+      readers: format name and overrides to reader.
+      mode: what becomes of several channels.
       segments: segment length and hop.
       samples: what becomes of non-finite samples, and whether int16 samples are kept.
+      specs: the keys of an example.
 
     Returns:
       the batch, where rows without segment or with a rejected one are zero and masked out, and the rejects.
     """
-    rows = len(waveform)
+    rows = rows_of_example(blocks, mode)
+    examples, length = len(waveform) // rows, segments.segment_length
+    buffers = [waveform]
     stored = np.zeros(waveform.shape, np.int16) if samples.keep_waveform == "int16" else None
-    mask = np.zeros(rows, bool)
-    recording, channel, start, valid, label, sample_rate = [], [], [], [], [], []
+    paired = np.zeros_like(waveform) if "target_waveform" in specs else None
+    buffers += [each for each in (stored, paired) if each is not None]
+    mask = np.zeros(examples, bool)
+    table = _Context(specs, examples)
     rejects: list[Reject] = []
+    first = 0
     for block in blocks:
-        first, end = len(recording), len(recording) + block.count
+        end = first + block.count
         starts = range(block.start, block.start + block.count * segments.hop, segments.hop)
-        recording += [block.recording] * block.count
-        channel += [block.channel] * block.count
-        start += starts
-        valid += [min(segments.segment_length, block.frames - each) for each in starts]
-        label += [-1 if block.label is None else block.label] * block.count
-        sample_rate += [block.sample_rate] * block.count
+        table.add(first, block, mode, starts, length)
+
+        def part(buffer: np.ndarray, first: int = first, block: Block = block) -> np.ndarray:
+            shape = (block.count, rows, length)
+            return buffer[first * rows : (first + block.count) * rows].reshape(shape)
+
+        def fill(source: Source, buffer: np.ndarray, block: Block = block, part: Callable = part) -> None:
+            with open_file(source) as file:
+                read_block(
+                    block,
+                    source,
+                    part(buffer),
+                    file=file,
+                    reader=readers(source.format, source.overrides),
+                    mode=mode,
+                    segments=segments,
+                )
+
         try:
-            with open_file(block.uri) as file:
-                _require_size(file, block)
-                reader = readers(block.format)
-                _read_rows(file, reader, block, waveform[first:end], segments)
-                if stored is not None:
-                    _read_rows(file, reader, block, stored[first:end], segments)
+            fill(block.source, waveform)
+            if stored is not None:
+                fill(block.source, stored)
+            if paired is not None and block.paired is not None:
+                fill(block.paired, paired)
             mask[first:end] = True
         except (RejectError, OSError) as error:
             reason, message = _explain(error)
-            where = tuple((block.channel, each) for each in starts)
+            where = tuple((channel_of(block, mode), each) for each in starts)
             rejects.append(Reject(block.recording, "read", reason, message, block.count, where))
-            waveform[first:end] = 0
-    waveform[len(recording) :] = 0
+            for buffer in buffers:
+                part(buffer)[:] = 0
+        first = end
+    waveform[first * rows :] = 0
     if samples.non_finite == "zero":
-        np.nan_to_num(waveform, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    unused = rows - len(recording)
+        for buffer in (waveform, paired):
+            if buffer is not None:
+                np.nan_to_num(buffer, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     batch = Batch(
         waveform=waveform,
         stored=stored,
+        paired=paired,
+        rows=rows,
         mask=mask,
-        recording=recording + [b""] * unused,
-        channel=np.array(channel + [0] * unused, np.int64),
-        start=np.array(start + [0] * unused, np.int64),
-        valid=np.array(valid + [0] * unused, np.int64),
-        label=np.array(label + [0] * unused, np.int64),
-        sample_rate=np.array(sample_rate + [0] * unused, np.float32),
+        recording=table.recording,
+        channel=table.channel,
+        start=table.start,
+        context=table.context,
+        vectors=table.vectors,
     )
     return batch, rejects
 
 
+def rows_of_example(blocks: Sequence[Block], mode: Mode) -> int:
+    """Rows of one example: the channels that are stacked, otherwise one."""
+    return len(blocks[0].channels) if mode == "stack" and blocks else 1
+
+
+def channel_of(block: Block, mode: Mode) -> int:
+    """The `channel` of a block's examples; 0 for those of several."""
+    return block.channels[0] if mode == "each" else 0
+
+
+class _Context:
+    """The small values and vectors of a batch, filled block by block."""
+
+    def __init__(self, specs: Mapping[str, FeatureSpec], examples: int):
+        self.recording = [b""] * examples
+        self.channel = np.zeros(examples, np.int64)
+        self.start = np.zeros(examples, np.int64)
+        self.context: dict[str, np.ndarray | list[bytes]] = {}
+        self.vectors: dict[str, np.ndarray] = {}
+        for name, spec in specs.items():
+            if spec.is_small and name not in ("recording", "channel", "start"):
+                is_bytes = spec.dtype == "bytes"
+                self.context[name] = [b""] * examples if is_bytes else np.zeros(examples, spec.dtype)
+            elif name in VECTORS:
+                self.vectors[name] = np.zeros((examples, *spec.shape), np.float32)
+
+    def add(self, first: int, block: Block, mode: Mode, starts: range, length: int) -> None:
+        """The values of a block's examples, from row `first` on."""
+        rows = slice(first, first + block.count)
+        at = np.array(starts, np.int64)
+        self.recording[rows] = [block.recording] * block.count
+        self.channel[rows] = channel_of(block, mode)
+        self.start[rows] = at
+        values: dict[str, Any] = {
+            **block.context,
+            "valid": np.minimum(length, block.end - at),
+            "sample_rate": block.sample_rate,
+        }
+        if "start_time_ns" in self.context:
+            values["start_time_ns"] = _times(block, at)
+        for name, column in self.context.items():
+            column[rows] = [values[name]] * block.count if isinstance(column, list) else values[name]
+        for name, array in self.vectors.items():
+            array[rows] = block.vectors[name]
+
+
+def _times(block: Block, start: np.ndarray) -> np.ndarray:
+    """Time of each segment's first sample, int64 ns since 1970 UTC; numpy's NaT where it is not known."""
+    if block.start_time_ns is None:
+        return np.full(len(start), np.iinfo(np.int64).min)
+    rate = Fraction(block.sample_rate)
+    elapsed = [round(Fraction(each) * 10**9 / rate) for each in start.tolist()]
+    return np.array([block.start_time_ns + each for each in elapsed], np.int64)
+
+
 def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, np.ndarray]:
-    """The samples to store, where an example has a waveform."""
-    if "waveform" not in specs:
-        return {}
-    return {"waveform": batch.waveform if batch.stored is None else batch.stored}
+    """The samples to store, by key, [examples, …]; nothing where no waveform is kept."""
+    kept = {
+        "waveform": batch.waveform if batch.stored is None else batch.stored,
+        "target_waveform": batch.paired,
+    }
+    return {name: by_example(rows, batch) for name, rows in kept.items() if name in specs and rows is not None}
 
 
-def _require_size(file: BinaryIO, block: Block) -> None:
-    size = file.seek(0, os.SEEK_END)
-    if size != block.size:
-        raise RejectError(
-            Reason.CHANGED,
-            f"the file had {block.size} bytes when it was planned and has {size} now: start the run again",
-        )
-
-
-def _read_rows(
-    file: BinaryIO, reader: Reader, block: Block, rows: np.ndarray, segments: SegmentSettings
-) -> None:
-    """Fills `rows` [block.count, segment_length] with the block's segments; beyond the recording's end with zeros."""
-    length, hop = segments.segment_length, segments.hop
-    if hop > length:  # what lies between is not read
-        for row, start in zip(rows, range(block.start, block.start + block.count * hop, hop), strict=True):
-            _read_padded(file, reader, block, start, row)
-    elif hop == length or block.count == 1:  # the rows are the channel's samples, one after the other
-        _read_padded(file, reader, block, block.start, rows.reshape(-1))
-    else:
-        samples = np.empty(span(block.count, segments), rows.dtype)
-        _read_padded(file, reader, block, block.start, samples)
-        rows[:] = np.lib.stride_tricks.sliding_window_view(samples, length)[::hop]
-
-
-def _read_padded(file: BinaryIO, reader: Reader, block: Block, start: int, out: np.ndarray) -> None:
-    """Fills `out` [samples] from `start` on, with zeros beyond the recording's end."""
-    available = max(0, min(len(out), block.frames - start))
-    if available:
-        reader.read(file, block.channel, start, out[:available])
-    out[available:] = 0
+def by_example(rows: np.ndarray, batch: Batch) -> np.ndarray:
+    """[rows, …] as [examples, …], or [examples, channels, …] where channels are stacked."""
+    if batch.rows == 1:
+        return rows
+    examples = len(batch.mask)
+    return rows[: examples * batch.rows].reshape(examples, batch.rows, *rows.shape[1:])
 
 
 def _explain(error: Exception) -> tuple[Reason, str]:
@@ -215,25 +275,36 @@ def _explain(error: Exception) -> tuple[Reason, str]:
 
 
 def reject_non_finite(batch: Batch, features: Mapping[str, np.ndarray], suspect: np.ndarray) -> list[Reject]:
-    """Masks out the suspect rows that do hold NaN or infinity, in their samples or features."""
+    """Masks out the examples that do hold NaN or infinity, in their samples or features.
+
+    Args:
+      batch: with its samples.
+      features: key to [rows, …].
+      suspect: bool [rows], where to look.
+    """
     rejects = []
-    for row in np.flatnonzero(batch.mask & suspect).tolist():
-        bad = ~np.isfinite(batch.waveform[row])
+    suspects = by_example(suspect, batch).reshape(len(batch.mask), -1).any(axis=1)
+    if batch.paired is not None:
+        suspects |= ~np.isfinite(by_example(batch.paired, batch).reshape(len(batch.mask), -1).sum(axis=1))
+    for example in np.flatnonzero(batch.mask & suspects).tolist():
+        rows = slice(example * batch.rows, (example + 1) * batch.rows)
+        samples = batch.waveform[rows] if batch.paired is None else np.stack([batch.waveform[rows], batch.paired[rows]])
+        bad = ~np.isfinite(samples.reshape(-1, samples.shape[-1]))
         if bad.any():
             stage = "read"
             message = (
-                f"{int(bad.sum())} samples are NaN or infinite, the first at {batch.start[row] + int(bad.argmax())}: "
-                "mend the file, or set non_finite=zero"
+                f"{int(bad.sum())} samples are NaN or infinite, the first at "
+                f"{batch.start[example] + int(bad.any(axis=0).argmax())}: mend the file, or set non_finite=zero"
             )
-        elif not all(np.isfinite(values[row]).all() for values in features.values()):
+        elif not all(np.isfinite(values[rows]).all() for values in features.values()):
             stage = "compute"
             message = (
-                f"a feature is not finite: the samples reach {np.abs(batch.waveform[row]).max():.3g}, too large for "
+                f"a feature is not finite: the samples reach {np.abs(samples).max():.3g}, too large for "
                 "float32; check the sample type and byte order, or set a scale"
             )
         else:
             continue
-        batch.mask[row] = False
-        where = ((int(batch.channel[row]), int(batch.start[row])),)
-        rejects.append(Reject(batch.recording[row], stage, Reason.NON_FINITE, message, 1, where))
+        batch.mask[example] = False
+        where = ((int(batch.channel[example]), int(batch.start[example])),)
+        rejects.append(Reject(batch.recording[example], stage, Reason.NON_FINITE, message, 1, where))
     return rejects

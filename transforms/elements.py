@@ -46,59 +46,88 @@ class Description:
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
-    """A run of `count` consecutive segments of one channel that are read together.
+class Source:
+    """Where a recording's samples lie, and how they are read.
 
     Attributes:
-      recording: the recording's id, bytes as on disk.
-      uri: where to open it.
-      format: name of its reader.
+      uri: what to open.
+      format: name of the reader.
       size: bytes of the file when it was planned.
-      channels: number of channels in the recording.
-      frames: samples per channel in the recording.
-      sample_rate: Hz.
-      channel: index of the channel.
-      start: first sample of the first segment.
-      count: number of segments.
-      label: class index, or None.
+      locator: see `Description`.
+      overrides: read settings of this recording alone, as JSON, or "".
+      frames: samples per channel, at the recording's own rate.
+      sample_rate: its own, Hz.
+      factors: what samples are multiplied with, one for all channels or one each; () for nothing.
     """
 
-    recording: bytes
     uri: bytes
     format: str
     size: int
-    channels: int
+    locator: str
+    overrides: str
     frames: int
     sample_rate: float
-    channel: int
+    factors: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A run of `count` consecutive segments that are read together.
+
+    Attributes:
+      recording: the recording's id, bytes as on disk.
+      source: where its samples are.
+      paired: where those of the recording that belongs to it are, or None.
+      sample_rate: of the examples, Hz.
+      channels: of the recording that are read: one, or those that are averaged or stacked.
+      start: first sample of the first segment, counted at `sample_rate` from the beginning of the file or member.
+      end: where the recording's samples end, counted likewise; beyond are zeros.
+      count: number of segments.
+      context: small values of every example, by key.
+      vectors: float32 vectors of every example, by key.
+      start_time_ns: time of sample 0, nanoseconds since 1970 UTC, or None.
+    """
+
+    recording: bytes
+    source: Source
+    paired: Source | None
+    sample_rate: float
+    channels: tuple[int, ...]
     start: int
+    end: int
     count: int
-    label: int | None = None
+    context: Mapping[str, int | float | bytes] = dataclasses.field(default_factory=dict)
+    vectors: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    start_time_ns: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """A fixed number of rows, of which `mask` says which are segments.
+    """A fixed number of rows; an example is one row, or several where channels are stacked.
 
     Attributes:
-      waveform: float32 [batch_size, segment_length], in the unit of the scale setting; rows that are
+      waveform: float32 [batch_size, segment_length], in the unit of the samples; rows of examples that are
         masked out, and samples beyond `valid`, are zero.
       stored: the samples to keep where they are not `waveform` itself: int16 [batch_size, segment_length].
-      mask: bool [batch_size].
-      recording: the rows' recording ids, one per row, b"" where masked out.
-      channel, start, valid, label: int64 [batch_size].
-      sample_rate: float32 [batch_size], Hz.
+      paired: those of the paired recording, float32 [batch_size, segment_length], or None.
+      rows: rows of one example.
+      mask: bool [examples], which ones are segments.
+      recording: their recordings' ids, b"" where masked out.
+      channel, start: int64 [examples]; `channel` is 0 for averages.
+      context: key to the small values [examples]: arrays, or lists of bytes.
+      vectors: key to float32 [examples, …].
     """
 
     waveform: np.ndarray
     stored: np.ndarray | None
+    paired: np.ndarray | None
+    rows: int
     mask: np.ndarray
     recording: list[bytes]
     channel: np.ndarray
     start: np.ndarray
-    valid: np.ndarray
-    label: np.ndarray
-    sample_rate: np.ndarray
+    context: Mapping[str, np.ndarray | list[bytes]]
+    vectors: Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .device import load_tensorflow
 from .elements import Batch
-from .schema import CONTEXT, FeatureSpec
+from .schema import FeatureSpec
 
 _LENGTH_DELIMITED = 2
 
@@ -36,19 +36,19 @@ class ExampleEncoder:
 
         self._encoder = RecordBatchToExamplesEncoder()
         self._example: Any = load_tensorflow().train.Example
-        self._context = [name for name in CONTEXT if name in specs]
+        self._context = sorted(name for name, spec in specs.items() if spec.is_small)
         self._prefixes = {
             name: (_prefix(name, spec), spec.num_bytes)
             for name, spec in sorted(specs.items())
-            if name not in CONTEXT
+            if not spec.is_small
         }
 
     def encode(self, batch: Batch, features: Mapping[str, np.ndarray]) -> list[Record]:
-        """The records of the batch's real rows, in order.
+        """The records of the batch's real examples, in order.
 
         Args:
-          batch: the rows' small values and mask.
-          features: key to array [batch_size, …], float32, or int16 for a waveform as it came.
+          batch: the examples' small values and mask.
+          features: key to array [examples, …], float32, or int16 for a waveform as it came.
         """
         rows = np.flatnonzero(batch.mask)
         contexts = self._encode_context(batch, rows)
@@ -63,19 +63,19 @@ class ExampleEncoder:
 
     def _encode_context(self, batch: Batch, rows: np.ndarray) -> list[bytes]:
         """Serialised `Features` messages with the small values alone."""
-        columns: dict[str, pa.Array] = {
-            "channel": pa.array(batch.channel[rows]),
-            "label": pa.array(batch.label[rows]),
-            "recording": pa.array([batch.recording[row] for row in rows], pa.binary()),
-            "sample_rate": pa.array(batch.sample_rate[rows]),
-            "start": pa.array(batch.start[rows]),
-            "valid": pa.array(batch.valid[rows]),
-        }
+        named = {"channel": batch.channel, "recording": batch.recording, "start": batch.start, **batch.context}
+        columns = {name: _column(named[name], rows) for name in self._context}
         one_each = pa.array(np.arange(len(rows) + 1, dtype=np.int32))
         lists = [pa.ListArray.from_arrays(one_each, columns[name]) for name in self._context]
         encoded = self._encoder.encode(pa.RecordBatch.from_arrays(lists, self._context))
         parse = self._example.FromString
         return [parse(example).features.SerializeToString(deterministic=True) for example in encoded]
+
+
+def _column(values: np.ndarray | list[bytes], rows: np.ndarray) -> pa.Array:
+    if isinstance(values, np.ndarray):
+        return pa.array(values[rows])
+    return pa.array([values[row] for row in rows.tolist()], pa.binary())
 
 
 def _prefix(name: str, spec: FeatureSpec) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -51,3 +52,16 @@ def open_local(uri: bytes) -> BinaryIO:
         file.close()
         raise RejectError(Reason.NOT_A_FILE, NO_FILE)
     return cast(BinaryIO, file)
+
+
+def open_source(uri: bytes, *, is_folder: bool) -> BinaryIO:
+    """A recording's file, or its `Folder` where the format keeps it in one.
+
+    Raises:
+      OSError, RejectError: see `open_local`.
+    """
+    if not is_folder:
+        return open_local(uri)
+    if not os.path.isdir(uri):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return cast(BinaryIO, Folder(uri))

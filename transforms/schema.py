@@ -7,16 +7,17 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Small values beside the features, in the order of the record's bytes.
+# Small values that every example has.
 CONTEXT = {
     "channel": "int64",
-    "label": "int64",
     "recording": "bytes",
     "sample_rate": "float32",
     "start": "int64",
     "valid": "int64",
 }
-RESERVED = frozenset({*CONTEXT, "labels", "target", "start_time_ns", "carry", "waveform", "target_waveform"})
+RESERVED = frozenset(
+    {*CONTEXT, "label", "labels", "target", "start_time_ns", "carry", "waveform", "target_waveform"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,11 @@ class FeatureSpec:
 
     dtype: str
     shape: tuple[int, ...] = ()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a single value, such as a label or a name."""
+        return self.shape == ()
 
     @property
     def num_bytes(self) -> int:
@@ -51,9 +57,15 @@ class FeatureSpec:
         return FeatureSpec(value["dtype"], tuple(value["shape"]))
 
 
-def context_specs(*, labels: bool) -> dict[str, FeatureSpec]:
-    """The small values of an example; `label` only where the dataset has labels."""
-    return {name: FeatureSpec(dtype) for name, dtype in CONTEXT.items() if labels or name != "label"}
+def context_specs(more: Mapping[str, str], *, channel: bool = True) -> dict[str, FeatureSpec]:
+    """The small values of an example.
+
+    Args:
+      more: types of those that not every dataset has, such as a label.
+      channel: whether an example is of one channel.
+    """
+    names = {name: dtype for name, dtype in CONTEXT.items() if channel or name != "channel"}
+    return {name: FeatureSpec(dtype) for name, dtype in (names | dict(more)).items()}
 
 
 def example_bytes(specs: Mapping[str, FeatureSpec]) -> int:

@@ -108,16 +108,32 @@ def cut_blocks(frames: int, settings: SegmentSettings) -> tuple[np.ndarray, np.n
       start of the first segment (samples) and number of segments of each block, int64 [blocks] each.
     """
     chosen = choose_segments(count_segments(frames, settings), settings)
+    first, counts = cut_runs(chosen, block_limit(settings))
+    return chosen[first] * settings.hop, counts
+
+
+def cut_runs(chosen: np.ndarray, limit: int, keys: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts segments into runs of consecutive ones.
+
+    Args:
+      chosen: segment indexes, int64, ascending.
+      limit: the most in a run.
+      keys: [segments], what is equal within a run; everything if not given.
+
+    Returns:
+      position of each run's first segment in `chosen`, and its number of segments, int64 [runs] each.
+    """
     if not len(chosen):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    run_starts = np.flatnonzero(np.diff(chosen, prepend=chosen[0] - 2) != 1)
+    breaks = np.diff(chosen, prepend=chosen[0] - 2) != 1
+    if keys is not None:
+        breaks[1:] |= keys[1:] != keys[:-1]
+    run_starts = np.flatnonzero(breaks)
     run_ends = np.append(run_starts[1:], len(chosen))
-    limit = block_limit(settings)
     first = np.concatenate([np.arange(a, b, limit) for a, b in zip(run_starts, run_ends, strict=True)])
     last = np.append(first[1:], len(chosen))
     ends = run_ends[np.searchsorted(run_starts, first, side="right") - 1]
-    counts = np.minimum(np.minimum(first + limit, ends), last) - first
-    return chosen[first] * settings.hop, counts
+    return first, np.minimum(np.minimum(first + limit, ends), last) - first
 
 
 def span(count: int, settings: SegmentSettings) -> int:

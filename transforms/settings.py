@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .batch import SampleSettings
+from .channels import ChannelSettings
 from .declare import setting, settings_group
 from .formats.base import ReadSettings
 from .frontend import FrontendSettings
@@ -15,7 +16,9 @@ _BYTES_IN_FLIGHT = 256 << 20  # of samples, read ahead or being computed
 
 
 @settings_group
-class ShardSettings(WriteSettings, FrontendSettings, SampleSettings, SegmentSettings, ReadSettings):
+class ShardSettings(
+    WriteSettings, FrontendSettings, SampleSettings, SegmentSettings, ChannelSettings, ReadSettings
+):
     """All that a worker needs to know."""
 
     read_threads: int | None = setting(

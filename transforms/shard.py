@@ -14,13 +14,21 @@ import numpy as np
 from apache_beam.utils.shared import Shared
 
 from .ahead import map_ahead
-from .batch import Buffers, kept_waveform, plan_batches, read_batch, reject_non_finite
+from .batch import (
+    Buffers,
+    by_example,
+    kept_waveform,
+    plan_batches,
+    read_batch,
+    reject_non_finite,
+    rows_of_example,
+)
+from .channels import parse_channels
 from .compute import CompiledFrontend
 from .dataset import Layout, write_json
-from .elements import Batch, Block
+from .elements import Batch, Block, Source
 from .encode import ExampleEncoder
-from .files import open_local
-from .formats.choose import Readers
+from .formats.choose import Readers, open_recording
 from .metrics import StageTimes, count_shard
 from .parts import Part, read_part
 from .rejects import Reject, merge
@@ -36,7 +44,7 @@ def extract_shard(
     specs: Mapping[str, FeatureSpec],
     frontend: CompiledFrontend,
     fingerprint: str,
-    open_file: Callable[[bytes], BinaryIO] = open_local,
+    open_file: Callable[[Source], BinaryIO] = open_recording,
 ) -> dict:
     """Makes one shard: read, segment, batch, frontend, encode, write, each ahead of the next.
 
@@ -48,6 +56,8 @@ def extract_shard(
     """
     times, began_s, began = StageTimes(), time.time(), time.perf_counter()
     readers = Readers(settings)
+    mode = parse_channels(settings.channels).mode
+    examples = settings.batch_size // rows_of_example(part.blocks, mode)
     encoder = ExampleEncoder(specs)
     buffers = Buffers((settings.batch_size, settings.segment_length))
     rejects: list[Reject] = []
@@ -60,8 +70,10 @@ def extract_shard(
                 waveform=buffers.take(),
                 open_file=open_file,
                 readers=readers.get,
+                mode=mode,
                 segments=settings,
                 samples=settings,
+                specs=specs,
             )
 
     def compute(read_result: tuple[Batch, list[Reject]]) -> tuple[Batch, dict[str, np.ndarray], list[Reject]]:
@@ -79,14 +91,15 @@ def extract_shard(
         ShardWriter(layout.shard(part.shard), temporary, settings.compression) as writer,
     ):
         ahead = {stage: settings.batches_ahead(count) for stage, count in threads.items()}
-        rows = plan_batches(part.blocks, settings.batch_size, settings.hop)  # [Block] a batch
-        waveforms = map_ahead(read, rows, reading, ahead["read"])  # (Batch, [Reject])
+        segments = plan_batches(part.blocks, examples, settings.hop)  # [Block] a batch
+        waveforms = map_ahead(read, segments, reading, ahead["read"])  # (Batch, [Reject])
         computed = map_ahead(
             compute, waveforms, computing, ahead["compute"]
         )  # (Batch, {key: rows}, [Reject])
         for batch, features, lost in computed:
             with times.measure("encode"):
-                records = encoder.encode(batch, features | kept_waveform(batch, specs))  # [Record]
+                rows = {key: by_example(values, batch) for key, values in features.items()}
+                records = encoder.encode(batch, rows | batch.vectors | kept_waveform(batch, specs))  # [Record]
             with times.measure("write"):
                 writer.write(records)
             buffers.give_back(batch.waveform)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from spectrabeam.pipeline.settings import Settings, add_flags, load_settings
+from spectrabeam.pipeline.config import add_flags, load_settings
+from spectrabeam.pipeline.settings import Settings
 
 
 def load(*flags: str, config: Path | None = None) -> Settings:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from spectrabeam.pipeline.match import NoMatchError, match
-from spectrabeam.transforms.formats.base import ReadSettings
+from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason
 
 AUTO = ReadSettings()

@@ -7,7 +7,10 @@ import importlib
 import json
 import os
 from collections.abc import Iterable
+from typing import BinaryIO
 
+from ..elements import Source
+from ..files import open_source
 from .base import Reader, ReadSettings
 from .raw import RawReader
 from .wav import WavReader
@@ -81,3 +84,12 @@ def format_by_content(head: bytes) -> str | None:
         if reader.matches(head):
             return format_name
     return None
+
+
+def open_recording(source: Source) -> BinaryIO:
+    """A source's local file or folder.
+
+    Raises:
+      OSError, RejectError: see `files.open_local`.
+    """
+    return open_source(source.uri, is_folder=READERS[source.format].takes_folder)

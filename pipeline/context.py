@@ -1,0 +1,214 @@
+"""What an example says beside its features: label, labels, target, times, carried fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..transforms import frontend, schema
+from ..transforms.channels import parse_channels
+from ..transforms.rejects import Reason, Reject
+from .labels import Facts, has_labels
+from .recording import Recording
+from .settings import Settings, SettingsError
+
+_ARROW = {"int64": pa.int64(), "float32": pa.float32(), "bytes": pa.binary()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """The keys of an example that come from what is known about its recording, and their values.
+
+    Attributes:
+      small: type of each single value, by key, without the label.
+      has_label: whether there is one.
+      values: [recordings] of the small values, by key.
+      vectors: [recordings] of float vectors, by key.
+      has_times: whether any start time is known.
+      paired: whether each recording has another one that belongs to it.
+    """
+
+    small: Mapping[str, str]
+    has_label: bool
+    values: Mapping[str, Sequence[Any]]
+    vectors: Mapping[str, Sequence[tuple[float, ...]]]
+    has_times: bool
+    paired: bool
+
+    def specs(self, settings: Settings, stacked: int | None) -> dict[str, schema.FeatureSpec]:
+        """Every key of the examples.
+
+        Args:
+          settings: features and what is kept.
+          stacked: channels of an example, or None where it is of one.
+        """
+        small = dict(self.small)
+        if self.has_label:
+            small["label"] = "int64"
+        if self.has_times:
+            small["start_time_ns"] = "int64"
+        specs = schema.context_specs(small, channel=stacked is None)
+        front = () if stacked is None else (stacked,)
+        for key, spec in frontend.feature_specs(
+            frontend.feature_settings(settings), settings.segment_length
+        ).items():
+            specs[key] = dataclasses.replace(spec, shape=(*front, *spec.shape))
+        waveform = (*front, settings.segment_length)
+        if settings.keep_waveform:
+            specs["waveform"] = schema.FeatureSpec(settings.keep_waveform, waveform)
+        if self.paired:
+            specs["target_waveform"] = schema.FeatureSpec("float32", waveform)
+        for key, values in self.vectors.items():
+            if len(values):
+                specs[key] = schema.FeatureSpec("float32", (len(values[0]),))
+        return dict(sorted(specs.items()))
+
+    def arrow_types(self) -> tuple[pa.StructType, pa.StructType]:
+        """Types of a block's context and vectors."""
+        small = {key: _ARROW[dtype] for key, dtype in self.small.items()}
+        if self.has_label:
+            small["label"] = pa.int64()
+        vectors = [(key, pa.list_(pa.float32())) for key in sorted(self.vectors)]
+        return pa.struct(sorted(small.items())), pa.struct(vectors)
+
+
+def context_of(
+    recordings: Sequence[Recording],
+    columns: Sequence[str],
+    label_names: Sequence[str],
+    settings: Settings,
+) -> Context:
+    """Gathers what the settings ask for of the usable recordings.
+
+    Args:
+      recordings: the usable ones.
+      columns: of the manifest, or ().
+      label_names: the classes.
+      settings: carry, target_columns.
+
+    Raises:
+      SettingsError: a field that is asked for is nowhere, or its name is taken.
+    """
+    facts = Facts(settings)
+    known = [facts.fields(recording) for recording in recordings] if settings.carry else []
+    values: dict[str, list[Any]] = {}
+    small: dict[str, str] = {}
+    taken = schema.RESERVED | set(frontend.feature_settings(settings))
+    for name in settings.carry:
+        if name in taken:
+            raise SettingsError(
+                f"carry={name}: the key is taken by something else in an example: rename the column"
+            )
+        small[name], values[name] = _column(name, [fields.get(name) for fields in known])
+    vectors: dict[str, Sequence[tuple[float, ...]]] = {}
+    if settings.target_columns:
+        vectors["target"] = [_target(recording, settings) for recording in recordings]
+    if "labels" in columns:
+        index = {name: place for place, name in enumerate(label_names)}
+        vectors["labels"] = [_multi_hot(recording.said.labels or (), index) for recording in recordings]
+    return Context(
+        small=small,
+        has_label=has_labels(settings, columns),
+        values=values,
+        vectors=vectors,
+        has_times=any(start_time_ns(recording) is not None for recording in recordings),
+        paired="target" in columns,
+    )
+
+
+def start_time_ns(recording: Recording) -> int | None:
+    """Time of the recording's sample 0: as stated, else as its file says."""
+    stated = recording.said.start_time_ns
+    return recording.description.start_time_ns if stated is None else stated
+
+
+def _column(name: str, given: list[Any]) -> tuple[str, list[Any]]:
+    """The narrowest type that holds all values, and the values in it."""
+    present = [value for value in given if value is not None]
+    if given and not present:
+        raise SettingsError(
+            f"carry={name}: no recording has such a field: name a manifest column, a path group or an attribute"
+        )
+    if len(present) == len(given) and all(_as_int(value) is not None for value in present):
+        return "int64", [_as_int(value) for value in given]
+    if all(_as_float(value) is not None for value in present):
+        return "float32", [math.nan if value is None else _as_float(value) for value in given]
+    return "bytes", [
+        b"" if value is None else str(value).encode("utf-8", "surrogateescape") for value in given
+    ]
+
+
+def _as_int(value: Any) -> int | None:
+    if isinstance(value, (bool, int)):
+        return int(value) if -(2**63) <= int(value) < 2**63 else None
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value == str(int(value)):
+        return _as_int(int(value))
+    return None
+
+
+def _as_float(value: Any) -> float | None:
+    if isinstance(value, (bool, int, float)):
+        return float(value)
+    if isinstance(value, str) and value[:1] == "0" and value[1:].isdecimal() and len(value) > 1:
+        return None  # such as 007, which is a name
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _target(recording: Recording, settings: Settings) -> tuple[float, ...]:
+    numbers: list[float] = []
+    for name in settings.target_columns:
+        value = recording.said.fields.get(name)
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            number = None if each is None else _as_float(each)
+            numbers.append(math.nan if number is None else number)
+    return tuple(numbers)
+
+
+def _multi_hot(labels: Sequence[str], index: Mapping[str, int]) -> tuple[float, ...]:
+    vector = [0.0] * len(index)
+    for label in labels:
+        if label in index:
+            vector[index[label]] = 1.0
+    return tuple(vector)
+
+
+def reject_bad_targets(
+    recordings: Sequence[Recording], settings: Settings
+) -> tuple[list[Recording], list[Reject], list[Recording]]:
+    """Leaves out recordings whose target vector lacks a number or has another length than most.
+
+    Returns:
+      those that are used, the rejects, and the rejected.
+    """
+    if not settings.target_columns:
+        return list(recordings), [], []
+    targets = [_target(recording, settings) for recording in recordings]
+    lengths = [len(target) for target in targets]
+    usual = max(sorted(set(lengths)), key=lengths.count, default=0)
+    used, rejects, dropped = [], [], []
+    for recording, target in zip(recordings, targets, strict=True):
+        if len(target) == usual and all(map(math.isfinite, target)):
+            used.append(recording)
+            continue
+        message = (
+            f"target_columns={','.join(settings.target_columns)} give {list(target)}, and {usual} finite numbers are "
+            "expected: correct its row in the manifest"
+        )
+        rejects.append(Reject(recording.id, "plan", Reason.TARGET_MISMATCH, message))
+        dropped.append(recording)
+    return used, rejects, dropped
+
+
+def stacked_channels(channels: Sequence[list[tuple[int, ...]]], settings: Settings) -> int | None:
+    """Channels of one example where they are stacked: those of most recordings; None where they are not."""
+    if parse_channels(settings.channels).mode != "stack":
+        return None
+    counts = [len(lists[0]) for lists in channels]
+    return max(sorted(set(counts)), key=counts.count, default=1)

@@ -1,0 +1,233 @@
+"""Recordings to blocks, in the order of the dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..transforms.channels import parse_channels
+from ..transforms.rejects import Reason, Reject
+from ..transforms.resample import ratio, resampled_frames
+from ..transforms.segment import (
+    SegmentSettings,
+    block_limit,
+    choose_segments,
+    count_segments,
+    cut_blocks,
+    cut_runs,
+)
+from .recording import Recording
+from .settings import Settings
+from .splits import BY_TIME, Assignment, hash_id, salted_hash
+
+NO_LABEL = -1
+_LEFT_OUT = -2
+
+
+@dataclasses.dataclass(frozen=True)
+class Cuts:
+    """All blocks, in the order of the dataset.
+
+    Attributes:
+      owner: index of each block's recording, int64 [blocks].
+      series: which of the recording's channel lists, int64 [blocks].
+      starts, counts: first sample and number of segments, int64 [blocks].
+      label: class index or NO_LABEL, int64 [blocks].
+      split: index, int64 [blocks].
+      ends: where each recording ends, at the dataset's rate, int64 [recordings].
+      rejects: recordings without any segment.
+      left_out: segments that the settings do not want, by cause.
+    """
+
+    owner: np.ndarray
+    series: np.ndarray
+    starts: np.ndarray
+    counts: np.ndarray
+    label: np.ndarray
+    split: np.ndarray
+    ends: np.ndarray
+    rejects: list[Reject]
+    left_out: dict[str, int]
+
+
+@dataclasses.dataclass
+class _Pieces:
+    """Blocks of one series after the other, until they are ordered."""
+
+    owner: list[int] = dataclasses.field(default_factory=list)
+    series: list[int] = dataclasses.field(default_factory=list)
+    starts: list[np.ndarray] = dataclasses.field(default_factory=list)
+    counts: list[np.ndarray] = dataclasses.field(default_factory=list)
+    label: list[np.ndarray] = dataclasses.field(default_factory=list)
+    split: list[np.ndarray] = dataclasses.field(default_factory=list)
+    hashes: list[int] = dataclasses.field(default_factory=list)
+
+
+def cut_all(
+    recordings: Sequence[Recording],
+    channels: Sequence[list[tuple[int, ...]]],
+    splits: Assignment,
+    label_names: Sequence[str],
+    sample_rate: float,
+    settings: Settings,
+) -> Cuts:
+    """Cuts every recording into blocks and orders them by split and by a salted hash, so that rows are scattered.
+
+    Args:
+      recordings: the usable ones.
+      channels: the channel lists of each.
+      splits: of each.
+      label_names: the classes.
+      sample_rate: of the dataset, Hz.
+      settings: segments, seed.
+    """
+    cut = functools.lru_cache(maxsize=4096)(lambda samples: cut_blocks(samples, settings))
+    count = functools.lru_cache(maxsize=4096)(lambda samples: count_segments(samples, settings))
+    classes = {name: index for index, name in enumerate(label_names)}
+    each = parse_channels(settings.channels).mode == "each"
+    salt = b"order:%d\0" % settings.seed
+    left_out = dict.fromkeys(
+        (
+            "segments with too few real samples",
+            "segments above max_segments",
+            "segments without a label",
+            "segments between two splits",
+        ),
+        0,
+    )
+    rejects, ends, pieces = [], [], _Pieces()
+    for index, recording in enumerate(recordings):
+        begin, end = _range(recording, sample_rate)
+        ends.append(end)
+        number, width = count(end - begin), len(channels[index])
+        left_out["segments with too few real samples"] += width * number.short
+        left_out["segments above max_segments"] += width * (number.total - number.short - number.used)
+        if not number.used:
+            rejects.append(Reject(recording.id, "plan", Reason.TOO_SHORT, _too_short(end - begin, settings)))
+            continue
+        if recording.intervals is None and splits.split_of[index] != BY_TIME:
+            starts, counts = cut(end - begin)
+            label = np.full(len(starts), classes.get(str(recording.label), NO_LABEL))
+            split = np.full(len(starts), splits.split_of[index])
+        else:
+            chosen = choose_segments(number, settings)
+            labels = _labels(recording, begin, end, chosen, classes, sample_rate, settings)
+            of_split = _splits(splits, index, begin, end, chosen, sample_rate, settings)
+            left_out["segments without a label"] += width * int((labels == _LEFT_OUT).sum())
+            left_out["segments between two splits"] += width * int((of_split == _LEFT_OUT).sum())
+            kept = (labels != _LEFT_OUT) & (of_split != _LEFT_OUT)
+            chosen, labels, of_split = chosen[kept], labels[kept], of_split[kept]
+            if not len(chosen):
+                reason = Reason.LABEL_MISSING if recording.intervals is not None else Reason.TOO_SHORT
+                message = "no segment of it has a label or lies whole in one split"
+                rejects.append(Reject(recording.id, "plan", reason, message))
+                continue
+            first, counts = cut_runs(chosen, block_limit(settings), of_split * (len(classes) + 2) + labels)
+            starts, label, split = chosen[first] * settings.hop, labels[first], of_split[first]
+        key = salt + hash_id(recording.id)
+        for series, read in enumerate(channels[index]):
+            channel = read[0] if each else 0
+            pieces.owner.append(index)
+            pieces.series.append(series)
+            pieces.starts.append(starts + begin)
+            pieces.counts.append(counts)
+            pieces.label.append(label)
+            pieces.split.append(split)
+            pieces.hashes += [
+                salted_hash(b"%b\0%d\0%d" % (key, channel, start)) for start in (starts + begin).tolist()
+            ]
+    return _ordered(pieces, np.array(ends, np.int64), rejects, left_out)
+
+
+def _ordered(pieces: _Pieces, ends: np.ndarray, rejects: list[Reject], left_out: dict[str, int]) -> Cuts:
+    lengths = [len(starts) for starts in pieces.starts]
+    none = np.empty(0, np.int64)
+    owner, series = (
+        np.repeat(np.array(values, np.int64), lengths) for values in (pieces.owner, pieces.series)
+    )
+    starts, counts, label, split = (
+        np.concatenate([none, *values])
+        for values in (pieces.starts, pieces.counts, pieces.label, pieces.split)
+    )
+    order = np.lexsort((starts, series, owner, np.array(pieces.hashes, np.uint64), split))
+    return Cuts(
+        owner=owner[order],
+        series=series[order],
+        starts=starts[order],
+        counts=counts[order],
+        label=label[order],
+        split=split[order],
+        ends=ends,
+        rejects=rejects,
+        left_out={cause: number for cause, number in left_out.items() if number},
+    )
+
+
+def _range(recording: Recording, sample_rate: float) -> tuple[int, int]:
+    """The samples that are used, at the dataset's rate."""
+    begin, end = recording.region
+    if recording.sample_rate == sample_rate:
+        return begin, end
+    assert recording.sample_rate is not None
+    step = ratio(recording.sample_rate, sample_rate)
+    most = resampled_frames(recording.description.frames, step)
+    return min(most, resampled_frames(begin, step)), min(most, resampled_frames(end, step))
+
+
+def _labels(
+    recording: Recording,
+    begin: int,
+    end: int,
+    chosen: np.ndarray,
+    classes: dict[str, int],
+    sample_rate: float,
+    settings: Settings,
+) -> np.ndarray:
+    """Class of each segment: the label that covers most of it, the first where two cover the same."""
+    if recording.intervals is None:
+        return np.full(len(chosen), classes.get(str(recording.label), NO_LABEL))
+    scale = sample_rate / (recording.sample_rate or sample_rate)
+    starts = begin + chosen * settings.hop
+    stops = np.minimum(starts + settings.segment_length, end)
+    covered = np.zeros((len(classes), len(chosen)))
+    for interval in recording.intervals:
+        overlap = np.minimum(stops, interval.end * scale) - np.maximum(starts, interval.start * scale)
+        covered[classes[interval.label]] += np.maximum(0, overlap)
+    none = NO_LABEL if settings.missing_label == "keep" else _LEFT_OUT
+    if not len(classes):
+        return np.full(len(chosen), none)
+    best = covered.argmax(axis=0)
+    return np.where(covered.max(axis=0) > 0, best, none)
+
+
+def _splits(
+    splits: Assignment,
+    index: int,
+    begin: int,
+    end: int,
+    chosen: np.ndarray,
+    sample_rate: float,
+    settings: SegmentSettings,
+) -> np.ndarray:
+    """Split of each segment; those that lie in none whole are left out."""
+    if splits.split_of[index] != BY_TIME:
+        return np.full(len(chosen), splits.split_of[index])
+    starts = (begin + chosen * settings.hop) / sample_rate
+    stops = np.minimum(begin + chosen * settings.hop + settings.segment_length, end) / sample_rate
+    found = np.full(len(chosen), _LEFT_OUT)
+    for split, low, high in splits.ranges[index]:
+        # A hair's breadth, since edges are fractions of a length and samples are whole.
+        found[(starts >= low - 1e-9) & (stops <= high + 1e-9) & (found == _LEFT_OUT)] = split
+    return found
+
+
+def _too_short(samples: int, settings: Settings) -> str:
+    if settings.tail == "drop" and samples < settings.segment_length:
+        rule = f"fewer than segment_length={settings.segment_length}: set tail=pad, or a shorter segment"
+    else:
+        share = f"min_valid={settings.min_valid:g} of segment_length={settings.segment_length}"
+        rule = f"fewer than {share}: lower either"
+    return f"{samples} samples are {rule}"

@@ -1,0 +1,144 @@
+"""What the readers see in one waveform file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..transforms.formats.choose import Readers, open_recording
+from ..transforms.frontend import feature_settings
+from ..transforms.rejects import RejectError, text
+from ..transforms.segment import count_segments
+from .byteorder import maybe_byteswapped
+from .describe import Described, describe
+from .match import match
+from .recording import Recording
+from .settings import Settings
+from .summary import printable
+from .times import to_iso
+
+_SHOWN = 8
+_SAMPLES = 1 << 20
+_PEAKS = 6
+_PEAK_LENGTH = 1 << 14
+
+
+def inspect_file(path: str, settings: Settings) -> str:
+    """Its recordings, with levels and strongest spectral lines of the first ones."""
+    matches = match((path,), settings)
+    lines = [f"File        {path}, {sum(found.size for found in matches.found):,} bytes"]
+    described = describe(matches.found, settings)
+    rejects = [*matches.rejects, *described.rejects]
+    if len(described.recordings) + len(rejects) > 1:
+        lines.append(f"Recordings  {len(described.recordings):,}, and {len(rejects):,} that cannot be used")
+    for recording in described.recordings[:_SHOWN]:
+        lines += _show(recording, settings, alone=len(described.recordings) == 1)
+    if len(described.recordings) > _SHOWN:
+        lines.append(f"…           and {len(described.recordings) - _SHOWN:,} more")
+    for reject in rejects[:_SHOWN]:
+        where = "" if reject.recording == _file_id(described) else f" ({printable(text(reject.recording))})"
+        lines.append(f"Rejected    {reject.reason.value}: {reject.message}{where}")
+    return "\n".join(lines)
+
+
+def _file_id(described: Described) -> bytes | None:
+    return described.unread[0][1].recording if described.unread else None
+
+
+def _show(recording: Recording, settings: Settings, *, alone: bool) -> list[str]:
+    description = recording.description
+    rate = recording.sample_rate
+    lines = [] if alone and description.member is None else [f"Recording   {printable(text(recording.id))}"]
+    names = f" ({', '.join(map(printable, description.channel_names))})" if description.channel_names else ""
+    channels = f"{description.channels} channel" + ("s" if description.channels > 1 else "")
+    lines.append(f"Format      {description.format}, {description.dtype}, {channels}{names}")
+    at = f"at {rate:g} Hz, {description.frames / rate:.3f} s" if rate else "at a rate that nothing states"
+    if rate and description.sample_rate is None:
+        at += " (the rate is stated, not in the file)"
+    lines.append(f"Samples     {description.frames:,} {at}")
+    unit = recording.said.unit or description.unit or settings.unit
+    if unit:
+        lines.append(f"Unit        {printable(unit)}")
+    if (start := recording.said.start_time_ns or description.start_time_ns) is not None:
+        lines.append(f"Start       {to_iso(start)}")
+    if description.attributes:
+        values = ", ".join(f"{key}={value}" for key, value in list(description.attributes.items())[:_SHOWN])
+        lines.append(f"Attributes  {printable(values)}")
+    count = count_segments(description.frames, settings)
+    lines.append(
+        f"Segments    {count.used} a channel, of {settings.segment_length} samples every {settings.hop}"
+    )
+    try:
+        lines += _levels(recording, settings)
+    except (RejectError, OSError) as error:
+        lines.append(f"Unreadable  {error}")
+    lines += [f"Warning     {warning}" for warning in description.warnings]
+    return lines
+
+
+def _levels(recording: Recording, settings: Settings) -> list[str]:
+    """Range, mean, RMS and strongest lines of each channel; and what is odd about the samples."""
+    description, source = recording.description, recording.source()
+    count = min(description.frames, _SAMPLES)
+    part = "" if count == description.frames else f", in the first {count:,} samples"
+    lines, warnings = [], []
+    reader = Readers(settings).get(source.format, source.overrides)
+    with open_recording(source) as file:
+        for channel in range(min(description.channels, _SHOWN)):
+            values = np.empty(count, np.float32)
+            reader.read(file, source.locator, channel, 0, values)
+            if source.factors:
+                values *= np.float32(source.factors[channel if len(source.factors) > 1 else 0])
+            finite = values[np.isfinite(values)]
+            lost = len(values) - len(finite)
+            level = "no finite sample"
+            if len(finite):
+                rms = float(np.sqrt(np.mean(finite.astype(np.float64) ** 2)))
+                level = (
+                    f"from {finite.min():.6g} to {finite.max():.6g}, mean {finite.mean():.4g}, RMS {rms:.4g}"
+                )
+            lines.append(f"Channel {channel}   {level}{f', {lost} not finite' if lost else ''}{part}")
+            if not lost and recording.sample_rate:
+                lines += _peaks(values, recording.sample_rate)
+            warnings += _near_epsilon(values, settings)
+    warnings += [
+        warning for warning in [maybe_byteswapped(source, recording.found.show, settings)] if warning
+    ]
+    return lines + [f"Warning     {warning}" for warning in dict.fromkeys(warnings)]
+
+
+def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
+    """The strongest lines of the averaged spectrum: Hann-windowed pieces, half overlapping, mean removed."""
+    length = min(_PEAK_LENGTH, len(values))
+    if length < 64:
+        return []
+    window = np.hanning(length + 1)[:-1]
+    starts = range(0, len(values) - length + 1, max(1, length // 2))
+    power = np.zeros(length // 2 + 1)
+    for start in starts:
+        piece = values[start : start + length].astype(np.float64)
+        power += np.abs(np.fft.rfft((piece - piece.mean()) * window)) ** 2
+    level = np.log(power / len(starts) + 1e-300)
+    inner = level[1:-1]
+    tops = 1 + np.flatnonzero(
+        (inner > level[:-2]) & (inner >= level[2:]) & (inner > np.median(level) + np.log(100))
+    )
+    best = sorted(tops[np.argsort(-level[tops], kind="stable")][:_PEAKS].tolist())
+    if not best:
+        return ["            no spectral line stands out"]
+    lines = []
+    for bin_ in best:
+        before, here, after = level[bin_ - 1 : bin_ + 2]
+        shift = 0.5 * (before - after) / (before - 2 * here + after)  # parabola through the three
+        lines.append(f"{(bin_ + shift) * sample_rate / length:,.2f}")
+    return [f"            strongest lines at {', '.join(lines)} Hz"]
+
+
+def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:
+    """Warnings for a channel's first segment."""
+    segment = samples[: settings.segment_length].astype(np.float64)
+    magnitude = np.abs(np.fft.rfft(segment, settings.segment_length))
+    warnings = (
+        feature.near_epsilon(key, np.log(magnitude + feature.epsilon))
+        for key, feature in feature_settings(settings).items()
+    )
+    return [warning for warning in warnings if warning]

@@ -1,0 +1,367 @@
+"""Recordings to splits: by salted hash of their group, by value, by time, or as the manifest says."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pydantic
+
+from ..transforms.declare import Words, setting, settings_group
+from ..transforms.rejects import text
+from .recording import Recording
+
+_SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+BY_TIME = -1
+
+
+class SplitError(ValueError):
+    """Recordings cannot be split as the settings say; the message says why."""
+
+
+def _parse_splits(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    splits = {}
+    for item in value.split(","):
+        name, equals, fraction = (part.strip() for part in item.partition("="))
+        if not equals or name in splits:
+            raise ValueError(
+                f"{value!r}: write each split once as NAME=FRACTION, such as train=0.8,validation=0.1,test=0.1"
+            )
+        splits[name] = fraction
+    return splits
+
+
+def _as_values(value: Any) -> Any:
+    """A mapping from field to values, which may be written as numbers or as one."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        str(field): tuple(str(each) for each in (values if isinstance(values, (list, tuple)) else [values]))
+        for field, values in value.items()
+    }
+
+
+@settings_group
+class SplitSettings:
+    """Which recordings go into which split."""
+
+    splits: dict[str, float | dict[str, tuple[str, ...]]] = setting(
+        {"train": 0.8, "validation": 0.1, "test": 0.1},
+        "split names and their fractions, by hash of the group; in YAML also by value first: test: {load: ['3']}",
+        metavar="NAME=FRACTION,…",
+    )
+    split_by: Words = setting(
+        (),
+        "what must not be torn apart: the file if not given; fields such as path groups or manifest columns; recording: "
+        "each member of a file; time: each group is cut in time, in the order of the splits, with one segment of gap",
+        metavar="FIELD,…|recording|time",
+    )
+    stratify: bool = setting(
+        False, "share each label's groups over the splits, instead of all groups by hash alone"
+    )
+    seed: int = setting(0, "salt of the hashes that choose splits and the order of blocks")
+    duplicates: Literal["off", "warn", "reject"] = setting(
+        "off", "read everything once before to find recordings of the same samples in different splits"
+    )
+
+    _split_text = pydantic.field_validator("splits", mode="before")(_parse_splits)
+
+    @pydantic.field_validator("splits", mode="before")
+    @classmethod
+    def _values(cls, splits: Any) -> Any:
+        if isinstance(splits, (list, tuple)):  # pairs, as a dataset's own settings keep their order
+            splits = dict(splits)
+        return (
+            {name: _as_values(each) for name, each in splits.items()} if isinstance(splits, dict) else splits
+        )
+
+    @pydantic.field_validator("splits")
+    @classmethod
+    def _check_splits(cls, splits: dict[str, Any]) -> dict[str, Any]:
+        if not splits:
+            raise ValueError("no split is named: write NAME=FRACTION")
+        for name, share in splits.items():
+            if not _SPLIT_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot be a split's name: use letters, digits and _")
+            if isinstance(share, dict):
+                if not share or not all(share.values()):
+                    raise ValueError(f"{name} names no field or no value: write {name}: {{field: [value]}}")
+            elif isinstance(share, bool) or not 0 < share <= 1:
+                raise ValueError(f"{name}={share} must be above 0 and at most 1")
+        fractions = fractions_of(splits)
+        if fractions and abs(sum(fractions.values()) - 1) > 1e-6:
+            raise ValueError(f"the fractions add up to {sum(fractions.values()):g}, not to 1")
+        return splits
+
+    @pydantic.field_validator("split_by")
+    @classmethod
+    def _check_split_by(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if "file" in value and len(value) == 1:
+            return ()
+        if "recording" in value and len(value) > 1:
+            raise ValueError("recording stands alone: a recording has one value of every field")
+        return value
+
+
+def fractions_of(splits: Mapping[str, Any]) -> dict[str, float]:
+    """The splits that are a fraction, in their order."""
+    return {name: share for name, share in splits.items() if not isinstance(share, dict)}
+
+
+def fields_needed(settings: SplitSettings) -> set[str]:
+    """Names of the fields that decide splits."""
+    by_value = {field for share in settings.splits.values() if isinstance(share, dict) for field in share}
+    return by_value | (set(settings.split_by) - {"time", "recording", "file"})
+
+
+def hash_id(recording: bytes) -> bytes:
+    """A recording's id as hashes use it: composed the same way (NFC) on every file system."""
+    if recording.isascii():
+        return recording
+    name = recording.decode("utf-8", "surrogateescape")
+    return unicodedata.normalize("NFC", name).encode("utf-8", "surrogateescape")
+
+
+def salted_hash(salted: bytes) -> int:
+    """64 bits."""
+    return int.from_bytes(hashlib.blake2b(salted, digest_size=8).digest(), "big")
+
+
+@dataclasses.dataclass(frozen=True)
+class Assignment:
+    """What goes where.
+
+    Attributes:
+      names: of the splits, sorted.
+      split_of: index into names, or BY_TIME, int64 [recordings].
+      groups: key of each recording's group.
+      ranges: recording to (split, lowest start, highest end) of its segments, where it is cut by time;
+        in seconds on the recording's own axis.
+      warnings: what the user should know.
+    """
+
+    names: list[str]
+    split_of: np.ndarray
+    groups: list[bytes]
+    ranges: Mapping[int, list[tuple[int, float, float]]]
+    warnings: list[str]
+
+
+def assign_splits(
+    recordings: Sequence[Recording],
+    fields: Callable[[Recording], Mapping[str, Any]],
+    settings: SplitSettings,
+    gap_s: float,
+) -> Assignment:
+    """Gives each recording its split.
+
+    Args:
+      recordings: with labels and fixed splits.
+      fields: what is known of one, by name.
+      settings: the splits.
+      gap_s: time that is left out between two splits of one recording.
+
+    Raises:
+      SplitError: a recording lacks a field, or falls into no split.
+    """
+    fractions = fractions_of(settings.splits)
+    fixed = [recording.split for recording in recordings]
+    names = sorted({*settings.splits, *(name for name in fixed if name is not None)})
+    if fixed and None not in fixed:  # the manifest decides all, so the settings' names mean nothing
+        names = sorted({str(name) for name in fixed})
+    known = _fields_of(recordings, fields, settings)
+    groups = [_group(recording, known[index], settings) for index, recording in enumerate(recordings)]
+    split_of = np.full(len(recordings), BY_TIME, np.int64)
+    open_to_hash = []
+    for index, (name, values) in enumerate(zip(fixed, known, strict=True)):
+        chosen = name if name is not None else _by_value(values, settings)
+        if chosen is None:
+            open_to_hash.append(index)
+        else:
+            split_of[index] = names.index(chosen)
+    if open_to_hash and not fractions:
+        raise SplitError(
+            f"{len(open_to_hash)} recordings fall into no split, such as {text(recordings[open_to_hash[0]].id)}: "
+            "add a split with a fraction"
+        )
+    warnings = _torn(groups, split_of, names)
+    if "time" in settings.split_by:
+        ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, gap_s)
+        return Assignment(names, split_of, groups, ranges, warnings)
+    positions = _positions(recordings, groups, open_to_hash, settings)
+    ordered = sorted(fractions)
+    edges = np.cumsum([fractions[name] for name in ordered])
+    for index, position in zip(open_to_hash, positions, strict=True):
+        place = min(int(np.searchsorted(edges, position, side="right")), len(edges) - 1)
+        split_of[index] = names.index(ordered[place])
+    return Assignment(names, split_of, groups, {}, warnings)
+
+
+def _fields_of(
+    recordings: Sequence[Recording], fields: Callable[[Recording], Mapping[str, Any]], settings: SplitSettings
+) -> list[dict[str, str]]:
+    """The fields that decide, as text."""
+    needed = sorted(fields_needed(settings))
+    if not needed:
+        return [{}] * len(recordings)
+    found = []
+    for recording in recordings:
+        known = {
+            **fields(recording),
+            "label": recording.label,
+            "split": recording.split,
+            "group": recording.said.group,
+        }
+        values = {name: _text(known[name]) for name in needed if known.get(name) is not None}
+        if len(values) < len(needed):
+            lacking = next(name for name in needed if name not in values)
+            others = sorted(name for name, value in known.items() if value is not None)
+            raise SplitError(
+                f"{text(recording.id)} has no field {lacking}, which splits need: name one of "
+                f"{', '.join(others) or 'none'}, or get it by fields_from=path:REGEX or a manifest"
+            )
+        found.append(values)
+    return found
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _group(recording: Recording, values: Mapping[str, str], settings: SplitSettings) -> bytes:
+    if settings.split_by == ("recording",):
+        return hash_id(recording.id)
+    names = [name for name in settings.split_by if name != "time"]
+    if names:
+        return b"\0".join(hash_id(values[name].encode("utf-8", "surrogateescape")) for name in names)
+    if recording.said.group is not None:
+        return hash_id(recording.said.group.encode("utf-8", "surrogateescape"))
+    return hash_id(recording.found.recording)
+
+
+def _by_value(values: Mapping[str, str], settings: SplitSettings) -> str | None:
+    for name, share in settings.splits.items():
+        if isinstance(share, dict) and all(values[field] in wanted for field, wanted in share.items()):
+            return name
+    return None
+
+
+def _torn(groups: list[bytes], split_of: np.ndarray, names: list[str]) -> list[str]:
+    """A warning where fixed splits tear groups apart."""
+    seen: dict[bytes, int] = {}
+    torn = set()
+    for group, split in zip(groups, split_of.tolist(), strict=True):
+        if seen.setdefault(group, split) != split:
+            torn.add(group)
+    if not torn:
+        return []
+    first = min(torn)
+    where = sorted(
+        {
+            names[s] if s != BY_TIME else "others"
+            for g, s in zip(groups, split_of.tolist(), strict=True)
+            if g == first
+        }
+    )
+    return [
+        f"{len(torn)} groups are in several splits, such as {show_group(first)} in {', '.join(where)}: the manifest's "
+        "split column or the values of splits tear them apart"
+    ]
+
+
+def show_group(group: bytes) -> str:
+    """A group's key for people."""
+    return " ".join(text(part) for part in group.split(b"\0"))
+
+
+def _positions(
+    recordings: Sequence[Recording], groups: list[bytes], chosen: list[int], settings: SplitSettings
+) -> list[float]:
+    """Where each recording's group stands between 0 and 1: its hash, or its rank within its label."""
+    salt = b"split:%d\0" % settings.seed
+    hashes = {group: salted_hash(salt + group) for group in {groups[index] for index in chosen}}
+    if not settings.stratify:
+        return [float(np.uint64(hashes[groups[index]]).astype(np.float64) / 2.0**64) for index in chosen]
+    labels: dict[bytes, Counter[str]] = defaultdict(Counter)
+    for index in chosen:
+        labels[groups[index]][recordings[index].label or ""] += 1
+    by_label: dict[str, list[bytes]] = defaultdict(list)
+    for group in sorted(labels, key=lambda group: (hashes[group], group)):
+        counter = labels[group]
+        by_label[min(counter, key=lambda label: (-counter[label], label))].append(group)
+    rank = {
+        group: (place + 0.5) / len(members)
+        for members in by_label.values()
+        for place, group in enumerate(members)
+    }
+    return [rank[groups[index]] for index in chosen]
+
+
+def _cut_by_time(
+    recordings: Sequence[Recording],
+    groups: list[bytes],
+    chosen: list[int],
+    fractions: Mapping[str, float],
+    names: list[str],
+    gap_s: float,
+) -> dict[int, list[tuple[int, float, float]]]:
+    """Ranges of each recording for each split, in seconds of the recording's own axis."""
+    members: dict[bytes, list[int]] = defaultdict(list)
+    for index in chosen:
+        members[groups[index]].append(index)
+    ranges: dict[int, list[tuple[int, float, float]]] = {}
+    for indexes in members.values():
+        offsets, length_s = _axis([recordings[index] for index in indexes])
+        edges = np.cumsum([0.0, *fractions.values()]) * length_s
+        edges[0], edges[-1] = -np.inf, np.inf
+        for index, offset in zip(indexes, offsets, strict=True):
+            ranges[index] = [
+                (
+                    names.index(name),
+                    edges[place] + (gap_s if place else 0.0) - offset,
+                    edges[place + 1] - offset,
+                )
+                for place, name in enumerate(fractions)
+            ]
+    return ranges
+
+
+def _axis(recordings: Sequence[Recording]) -> tuple[list[float], float]:
+    """Where each recording's sample 0 lies on its group's time axis, and the axis' length, in seconds.
+
+    By start times where all have one. Else files follow one another in the order of their ids, and what is in
+    one file is taken to be of the same time.
+    """
+    starts = [recording.description.start_time_ns for recording in recordings]
+    said = [recording.said.start_time_ns for recording in recordings]
+    times = [one if one is not None else other for one, other in zip(said, starts, strict=True)]
+    spans = [
+        (
+            recording.region[0] / (recording.sample_rate or 1),
+            recording.region[1] / (recording.sample_rate or 1),
+        )
+        for recording in recordings
+    ]
+    if all(time is not None for time in times):
+        first = min(time for time in times if time is not None)
+        offsets = [(time - first) / 1e9 for time in times if time is not None]
+    else:
+        longest: dict[bytes, float] = {}
+        for recording, (_, end) in zip(recordings, spans, strict=True):
+            name = recording.found.recording
+            longest[name] = max(longest.get(name, 0.0), end)
+        begin, base = 0.0, {}
+        for name in sorted(longest):
+            base[name], begin = begin, begin + longest[name]
+        offsets = [base[recording.found.recording] for recording in recordings]
+    low = min(offset + start for offset, (start, _) in zip(offsets, spans, strict=True))
+    high = max(offset + end for offset, (_, end) in zip(offsets, spans, strict=True))
+    return [offset - low for offset in offsets], high - low
