@@ -10,6 +10,13 @@ FOLDERS = {
     "spectrabeam.transforms": "transforms",
     "spectrabeam.transforms.formats": "transforms/formats",
 }
+FORMATS = {
+    "seismic": ["obspy>=1.4.1"],
+    "tdms": ["npTDMS>=1.9"],
+    "wfdb": ["wfdb>=4.1"],
+    "zarr": ["zarr>=2.18"],
+}
+ALL_FORMATS = [package for packages in FORMATS.values() for package in packages]
 README = Path(__file__).with_name("README.md")
 
 setup(
@@ -26,20 +33,25 @@ setup(
     install_requires=[
         "apache-beam>=2.70,<3",
         "google-crc32c>=1.5",  # without a crc32c in C, Beam fails at its first record only
+        "h5py>=3.10",  # Keras brings it anyway
         "numpy>=1.26",
         "pyarrow>=16",
         "pydantic>=2.8,<3",
         "pyyaml>=6",
         "rich>=13.7",
+        "scipy>=1.11",
         "soundfile>=0.13",
+        "soxr>=0.5",
         "tensorflow>=2.21,<3",  # tfx-bsl 1.21 pins 2.21, the first pair with wheels for Python 3.13
         "tfx-bsl>=1.21,<2",
         "typing-extensions>=4.6",
     ],
     extras_require={
+        **FORMATS,
+        "formats": ALL_FORMATS,
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
-        "dev": ["basedpyright", "hypothesis>=6.100", "pytest>=8", "ruff>=0.12", "scipy>=1.11"],
-        "bench": ["psutil>=5.9", "scipy>=1.11"],
+        "dev": ["basedpyright", "hypothesis>=6.100", "pytest>=8", "ruff>=0.12", *ALL_FORMATS],
+        "bench": ["psutil>=5.9"],
     },
     classifiers=[
         "Development Status :: 4 - Beta",

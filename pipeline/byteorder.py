@@ -33,9 +33,14 @@ def maybe_byteswapped(source: Source, name: str, settings: ReadSettings) -> str 
     rough, smooth = _roughness(given), _roughness(other)
     if not (smooth * _FAR_SMOOTHER < rough):
         return None
+    how = (
+        f"{rough / max(smooth, 1e-9):.0f} times smoother"
+        if np.isfinite(rough)
+        else "all finite and far smoother"
+    )
     return (
-        f"maybe_byteswapped: the samples of {name} are {rough / max(smooth, 1e-9):.0f} times smoother "
-        f"as {swapped} than as raw_dtype={dtype.str}: check the byte order"
+        f"maybe_byteswapped: the samples of {name} are {how} as {swapped} than as raw_dtype={dtype.str}: "
+        "check the byte order"
     )
 
 
@@ -47,7 +52,8 @@ def _first(source: Source, overrides: dict[str, Any], settings: ReadSettings) ->
             reader.read(file, source.locator, 0, 0, samples)
     except (RejectError, OSError):
         return None
-    return samples.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaNs, which swapped bytes may be
+        return samples.astype(np.float64)
 
 
 def _roughness(samples: np.ndarray) -> float:

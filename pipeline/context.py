@@ -13,7 +13,7 @@ from ..transforms import frontend, schema
 from ..transforms.channels import parse_channels
 from ..transforms.rejects import Reason, Reject
 from .labels import Facts, has_labels
-from .recording import Recording
+from .recording import Recording, Sifted
 from .settings import Settings, SettingsError
 
 _ARROW = {"int64": pa.int64(), "float32": pa.float32(), "bytes": pa.binary()}
@@ -179,16 +179,10 @@ def _multi_hot(labels: Sequence[str], index: Mapping[str, int]) -> tuple[float, 
     return tuple(vector)
 
 
-def reject_bad_targets(
-    recordings: Sequence[Recording], settings: Settings
-) -> tuple[list[Recording], list[Reject], list[Recording]]:
-    """Leaves out recordings whose target vector lacks a number or has another length than most.
-
-    Returns:
-      those that are used, the rejects, and the rejected.
-    """
+def reject_bad_targets(recordings: Sequence[Recording], settings: Settings) -> Sifted:
+    """Leaves out recordings whose target vector lacks a number or has another length than most."""
     if not settings.target_columns:
-        return list(recordings), [], []
+        return Sifted(list(recordings), [], [])
     targets = [_target(recording, settings) for recording in recordings]
     lengths = [len(target) for target in targets]
     usual = max(sorted(set(lengths)), key=lengths.count, default=0)
@@ -203,7 +197,7 @@ def reject_bad_targets(
         )
         rejects.append(Reject(recording.id, "plan", Reason.TARGET_MISMATCH, message))
         dropped.append(recording)
-    return used, rejects, dropped
+    return Sifted(used, rejects, dropped)
 
 
 def stacked_channels(channels: Sequence[list[tuple[int, ...]]], settings: Settings) -> int | None:

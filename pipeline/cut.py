@@ -89,7 +89,7 @@ def cut_all(
     classes = {name: index for index, name in enumerate(label_names)}
     each = parse_channels(settings.channels).mode == "each"
     salt = b"order:%d\0" % settings.seed
-    left_out = dict.fromkeys(
+    left_out: dict[str, int] = dict.fromkeys(
         (
             "segments with too few real samples",
             "segments above max_segments",

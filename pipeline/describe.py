@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ..transforms.ahead import map_ahead
-from ..transforms.elements import Description
+from ..transforms.elements import Description, Origin
 from ..transforms.files import open_source
 from ..transforms.formats.base import MissingExtraError
 from ..transforms.formats.choose import HEAD_BYTES, READERS, Readers, format_by_content
-from ..transforms.rejects import Reason, Reject, RejectError
+from ..transforms.rejects import Reason, Reject, RejectError, text
 from ..transforms.resample import LARGEST_RATIO
 from . import manifest as manifests
 from .match import Found
-from .recording import NOTHING_SAID, Recording, Said
+from .recording import NOTHING_SAID, Interval, Recording, Said, Sifted
 from .settings import Settings, SettingsError
 from .sidecars import Sidecars
 
@@ -41,9 +41,19 @@ class Described:
 
 
 def describe(
-    found: Sequence[Found], settings: Settings, manifest: manifests.Manifest | None = None
+    found: Sequence[Found],
+    settings: Settings,
+    manifest: manifests.Manifest | None = None,
+    *,
+    attributes: bool = True,
 ) -> Described:
     """Opens headers, side by side; headerless files need only their size.
+
+    Args:
+      found: files, sorted.
+      settings: how they are read, and what is said of all of them.
+      manifest: what is said of each, or None.
+      attributes: whether what files say besides is kept.
 
     Raises:
       SettingsError: a setting is missing that the files do not say, or a package that a format needs.
@@ -61,7 +71,12 @@ def describe(
                 if isinstance(each, RejectError):
                     _reject(result, item, _member_id(item, each.member), each)
                     continue
-                each = same.setdefault(each, each) if not each.attributes else each  # one object for many
+                if item.dataset is not None:
+                    _add_stored(result, item, each, settings)
+                    continue
+                if not attributes and each.attributes:
+                    each = dataclasses.replace(each, attributes={})
+                each = each if each.attributes else same.setdefault(each, each)  # one object for many
                 _add(result, item, each, said, rows, manifest, settings)
             _reject_unknown_members(result, item, descriptions, rows)
     return result
@@ -159,6 +174,26 @@ def _add(
         _add_one(result, part, found, description, said, settings, region)
 
 
+def _add_stored(result: Described, found: Found, description: Description, settings: Settings) -> None:
+    """An example of a dataset of ours: its split, label and origin stay, unless the settings say otherwise."""
+    assert found.dataset is not None
+    values = description.attributes
+    origin = Origin(
+        str(values["recording"]).encode("utf-8", "surrogateescape"),
+        int(values.get("channel", 0)),
+        int(values["start"]),
+    )
+    names = found.dataset.label_names
+    label = int(values.get("label", -1))
+    said = Said(
+        label=names[label] if 0 <= label < len(names) else None,
+        split=None if settings.split_by else found.dataset.split,
+        group=text(origin.recording),
+    )
+    name = b"%b//%d//%d" % (origin.recording, origin.channel, origin.start)
+    _add_one(result, name, found, description, said, settings, None, origin=origin)
+
+
 def _part_id(name: bytes, row: manifests.Row, region: tuple[int, int] | None, *, several: bool) -> bytes:
     """The row's own id, or the recording's; with channel and range where several rows are of one recording."""
     if "id" in row.values:
@@ -199,7 +234,8 @@ def _add_one(
     said: Said,
     settings: Settings,
     region: tuple[int, int] | None,
-    intervals: tuple | None = None,
+    intervals: tuple[Interval, ...] | None = None,
+    origin: Origin | None = None,
 ) -> None:
     rate = _rate(said, NOTHING_SAID, description, settings)
     warnings = description.warnings
@@ -227,6 +263,7 @@ def _add_one(
             region=region or (0, description.frames),
             intervals=intervals,
             split=said.split,
+            origin=origin,
         )
     )
 
@@ -268,13 +305,8 @@ def _reject_unknown_members(
             _reject(result, found, _member_id(found, row.member), error)
 
 
-def keep_rate(
-    recordings: Sequence[Recording], settings: Settings
-) -> tuple[float, list[Recording], list[Reject], list[Recording]]:
+def keep_rate(recordings: Sequence[Recording], settings: Settings) -> tuple[float, Sifted]:
     """The dataset's one sample rate in Hz, and the recordings that have it or are resampled to it.
-
-    Returns:
-      the rate, those that are used, the rejects, and the rejected.
 
     Raises:
       SettingsError: there are several, or none, and none was asked for.
@@ -310,20 +342,15 @@ def keep_rate(
         message = f"sample_rate={own:g} Hz, and {rate:g} Hz is expected: {cure}"
         rejects.append(Reject(recording.id, "plan", Reason.RATE_MISMATCH, message))
         dropped.append(recording)
-    return rate, kept, rejects, dropped
+    return rate, Sifted(kept, rejects, dropped)
 
 
-def pair(
-    recordings: Sequence[Recording], others: Mapping[str, Recording]
-) -> tuple[list[Recording], list[Reject], list[Recording]]:
+def pair(recordings: Sequence[Recording], others: Mapping[str, Recording]) -> Sifted:
     """Gives recordings that name a target theirs, which must have the same rate, length and channels or one.
 
     Args:
       recordings: all.
       others: the targets by the name that the manifest gives them.
-
-    Returns:
-      those that are used, the rejects, and the rejected.
     """
     kept, rejects, dropped = [], [], []
     for recording in recordings:
@@ -341,7 +368,7 @@ def pair(
         else:
             rejects.append(Reject(recording.id, "plan", Reason.TARGET_MISMATCH, problem))
             dropped.append(recording)
-    return kept, rejects, dropped
+    return Sifted(kept, rejects, dropped)
 
 
 def _mismatch(recording: Recording, other: Recording) -> str | None:

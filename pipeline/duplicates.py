@@ -12,7 +12,7 @@ import numpy as np
 
 from ..transforms.formats.choose import Readers, open_recording
 from ..transforms.rejects import Reason, Reject, RejectError, text
-from .recording import Recording
+from .recording import Recording, Sifted
 from .settings import Settings
 from .splits import Assignment
 
@@ -24,11 +24,11 @@ class Duplicates:
     """What was found.
 
     Attributes:
-      sifted: the recordings that are used, rejects, and the rejected.
+      sifted: the recordings.
       warnings: for the user.
     """
 
-    sifted: tuple[list[Recording], list[Reject], list[Recording]]
+    sifted: Sifted
     warnings: list[str]
 
 
@@ -73,7 +73,7 @@ def find_duplicates(recordings: Sequence[Recording], splits: Assignment, setting
         message = f"its samples are those of {twin}, which is in another split: leave one out, or give both one group"
         rejects.append(Reject(recording.id, "plan", Reason.DUPLICATE, message))
         dropped.append(recording)
-    return Duplicates((kept, rejects, dropped), warnings)
+    return Duplicates(Sifted(kept, rejects, dropped), warnings)
 
 
 def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
@@ -88,7 +88,7 @@ def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
                 for first in range(begin, end, _CHUNK):
                     samples = np.empty(min(_CHUNK, end - first), np.float32)
                     reader.read(file, source.locator, channel, first, samples)
-                    total.update(samples)
+                    total.update(samples.tobytes())
                     num_bytes += samples.nbytes
     except (RejectError, OSError):
         return None, num_bytes

@@ -12,7 +12,7 @@ import pydantic
 
 from ..transforms.declare import Words, setting, settings_group
 from ..transforms.rejects import Reason, Reject, text
-from .recording import Recording
+from .recording import Recording, Sifted
 
 _KINDS = ("path", "member", "file", "sidecar")
 
@@ -150,6 +150,13 @@ def _word(value: Any) -> str | None:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def needs_attributes(settings: Any) -> bool:
+    """Whether anything may ask for what files say besides their samples."""
+    by_value = any(isinstance(share, dict) for share in settings.splits.values())
+    from_file = (settings.label_from or "").startswith("file:")
+    return bool(settings.carry or settings.split_by or from_file or by_value)
+
+
 def has_labels(settings: LabelSettings, columns: Sequence[str]) -> bool:
     """Whether examples have a label.
 
@@ -160,14 +167,8 @@ def has_labels(settings: LabelSettings, columns: Sequence[str]) -> bool:
     return settings.label_from is not None or "label" in columns
 
 
-def label_all(
-    recordings: Sequence[Recording], settings: LabelSettings
-) -> tuple[list[Recording], list[Reject], list[Recording]]:
-    """Gives each recording its label.
-
-    Returns:
-      those that are used, the rejects, and the rejected.
-    """
+def label_all(recordings: Sequence[Recording], settings: LabelSettings) -> Sifted:
+    """Gives each recording its label."""
     facts = Facts(settings)
     wanted = frozenset(settings.label_names)
     used, rejects, dropped = [], [], []
@@ -192,7 +193,7 @@ def label_all(
         else:
             rejects.append(Reject(recording.id, "plan", *problem))
             dropped.append(recording)
-    return used, rejects, dropped
+    return Sifted(used, rejects, dropped)
 
 
 def _known_intervals(recording: Recording, wanted: frozenset[str]) -> Recording:

@@ -11,7 +11,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ..transforms.dataset import METADATA
+from ..transforms.dataset import METADATA, load_dataset
 from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
 from ..transforms.formats.choose import READERS, format_by_name
@@ -27,6 +27,14 @@ class NoMatchError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class StoredDataset:
+    """What a dataset of ours says of one of its shards: the split, and the names of its classes."""
+
+    split: str
+    label_names: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Found:
     """One matched file.
 
@@ -37,6 +45,7 @@ class Found:
       modified_ns: modification time, nanoseconds since 1970.
       format: by its name, or None where only the content can tell.
       listed_as: what a manifest calls it, or None where there is none.
+      dataset: of which it is a shard, or None.
     """
 
     recording: bytes
@@ -45,6 +54,7 @@ class Found:
     modified_ns: int
     format: str | None
     listed_as: str | None = None
+    dataset: StoredDataset | None = None
 
     @property
     def show(self) -> str:
@@ -188,6 +198,8 @@ class _Matcher:
             self.links |= os.path.realpath(uri) != uri
             if os.path.isdir(path) and self._is_recording(uri):
                 self._folder(uri, os.path.dirname(uri), prefix)
+            elif os.path.exists(os.path.join(uri, METADATA.encode())):
+                self._dataset(given, uri, prefix)
             elif os.path.isdir(path):
                 self._walk(uri, uri, prefix)
             else:
@@ -282,6 +294,26 @@ class _Matcher:
             else:
                 self._file(entry.path, root, prefix, entry=entry)
         return self.seen - before
+
+    def _dataset(self, given: str, folder: bytes, prefix: bytes) -> None:
+        """Matches the shards of a dataset of ours that keeps its waveforms."""
+        dataset = load_dataset(os.fsdecode(folder))
+        if "waveform" not in dataset.features:
+            raise NoMatchError(
+                f"input={given} is a dataset without waveforms: name the recordings that it was made from, or extract "
+                "it again with --keep-waveform"
+            )
+        if len(dataset.features["waveform"].shape) > 1:
+            raise NoMatchError(
+                f"input={given} holds stacked channels: name the recordings that it was made from"
+            )
+        for split, shards in dataset.splits.items():
+            for shard in shards:
+                uri = os.path.join(folder, shard["file"].encode())
+                self._file(uri, folder, prefix)
+                if uri in self.found:
+                    stored = StoredDataset(split, tuple(dataset.metadata["label_names"] or ()))
+                    self.found[uri] = dataclasses.replace(self.found[uri], dataset=stored)
 
     def _is_recording(self, folder: bytes) -> bool:
         """Whether a folder is one recording, as its name says."""

@@ -18,10 +18,10 @@ from .context import Context, context_of, reject_bad_targets, stacked_channels, 
 from .cut import NO_LABEL, Cuts, cut_all
 from .describe import describe, keep_rate, pair
 from .duplicates import find_duplicates
-from .labels import Facts, class_names, has_labels, label_all
+from .labels import Facts, class_names, has_labels, label_all, needs_attributes
 from .ledger import planned_ledger
 from .match import Matches, match, match_listed
-from .recording import Recording
+from .recording import Recording, Sifted
 from .settings import Settings, SettingsError
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits, show_group
@@ -114,23 +114,23 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
       SettingsError: a setting is missing that the files do not say, or their sample rates differ.
     """
     columns = () if manifest is None else manifest.columns
-    described = describe(matches.found, settings, manifest)
+    described = describe(matches.found, settings, manifest, attributes=needs_attributes(settings))
     _refuse_shared_ids(described.recordings)
     sieve = _Sieve(described.recordings, [*matches.rejects, *described.rejects])
-    sample_rate, *same_rate = keep_rate(sieve.recordings, settings)
-    sieve.keep(*same_rate)
+    sample_rate, same_rate = keep_rate(sieve.recordings, settings)
+    sieve.keep(same_rate)
     if "target" in columns:
-        sieve.keep(*pair(sieve.recordings, _targets(sieve.recordings, settings, manifest)))
+        sieve.keep(pair(sieve.recordings, _targets(sieve.recordings, settings, manifest)))
     channels = sieve.choose_channels(settings)
     if has_labels(settings, columns):
-        sieve.keep(*label_all(sieve.recordings, settings))
-    sieve.keep(*reject_bad_targets(sieve.recordings, settings))
+        sieve.keep(label_all(sieve.recordings, settings))
+    sieve.keep(reject_bad_targets(sieve.recordings, settings))
     facts = Facts(settings)
     gap_s = settings.segment_length / sample_rate if sample_rate else 0.0
     splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
     if settings.duplicates != "off":
         found = find_duplicates(sieve.recordings, splits, settings)
-        sieve.keep(*found.sifted)
+        sieve.keep(found.sifted)
         splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
         sieve.warnings += found.warnings
     recordings = sieve.recordings
@@ -185,11 +185,11 @@ class _Sieve:
         self.dropped: list[Recording] = []
         self.warnings: list[str] = []
 
-    def keep(self, recordings: list[Recording], rejects: list[Reject], dropped: list[Recording]) -> None:
-        """Goes on with `recordings`."""
-        self.recordings = recordings
-        self.rejects += rejects
-        self.dropped += dropped
+    def keep(self, sifted: Sifted) -> None:
+        """Goes on with what a step has left."""
+        self.recordings = sifted.used
+        self.rejects += sifted.rejects
+        self.dropped += sifted.dropped
 
     def choose_channels(self, settings: Settings) -> dict[bytes, list[tuple[int, ...]]]:
         """The channel lists of each recording, by id; those that lack a channel are dropped."""
@@ -225,7 +225,7 @@ class _Sieve:
         rejects = [
             Reject(each.id, "plan", problems[each.id].reason, str(problems[each.id])) for each in dropped
         ]
-        self.keep(kept, rejects, dropped)
+        self.keep(Sifted(kept, rejects, dropped))
         return chosen
 
 
@@ -261,11 +261,10 @@ def _targets(
     beside = os.path.dirname(os.path.abspath(manifest.path))
     found = match_listed(paths, settings.input, beside, settings).found
     targets: dict[str, Recording] = {}
-    for recording in describe(
-        [dataclasses.replace(item, listed_as=None) for item in found], settings
-    ).recordings:
-        item = next(item for item in found if item.uri == recording.found.uri)
-        for name in paths[str(item.listed_as)]:
+    listed_as = {item.uri: str(item.listed_as) for item in found}
+    unlisted = [dataclasses.replace(item, listed_as=None) for item in found]
+    for recording in describe(unlisted, settings, attributes=False).recordings:
+        for name in paths[listed_as[recording.found.uri]]:
             member = name.partition("//")[2]
             if not member or member == recording.description.member:
                 targets[name] = recording
@@ -331,6 +330,10 @@ def _sources(recordings: Sequence[Recording], cuts: Cuts, context: Context, samp
         "context": [{name: values[name][row] for name in names} for row in rows],
         "vectors": [{name: context.vectors[name][row] for name in sorted(context.vectors)} for row in rows],
         "start_time_ns": [start_time_ns(recording) for recording in recordings],
+        "origin": [
+            None if recording.origin is None else dataclasses.asdict(recording.origin)
+            for recording in recordings
+        ],
     }
     return pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..transforms.elements import Description, Source
+from ..transforms.elements import Description, Origin, Source
+from ..transforms.rejects import Reject
 from .match import Found
 
 Field = str | int | float
@@ -74,6 +75,7 @@ class Recording:
       label: class name, or None.
       split: where it is fixed, or None.
       paired: the recording that belongs to it, or None.
+      origin: where its samples came from, if from another dataset.
     """
 
     id: bytes
@@ -86,6 +88,7 @@ class Recording:
     label: str | None = None
     split: str | None = None
     paired: Recording | None = None
+    origin: Origin | None = None
 
     def source(self) -> Source:
         """Where a worker finds the samples."""
@@ -100,3 +103,17 @@ class Recording:
             sample_rate=self.sample_rate,
             factors=self.said.factors,
         )
+
+
+class Sifted(NamedTuple):
+    """What a step of planning leaves.
+
+    Attributes:
+      used: recordings that go on.
+      rejects: why the others do not.
+      dropped: the others.
+    """
+
+    used: list[Recording]
+    rejects: list[Reject]
+    dropped: list[Recording]

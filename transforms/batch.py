@@ -13,7 +13,7 @@ import pydantic
 
 from .channels import Mode
 from .declare import setting, settings_group
-from .elements import Batch, Block, Source
+from .elements import Batch, Block, Origin, Source
 from .formats.base import Reader
 from .read import read_block
 from .rejects import Reason, Reject, RejectError
@@ -222,9 +222,10 @@ class _Context:
         """The values of a block's examples, from row `first` on."""
         rows = slice(first, first + block.count)
         at = np.array(starts, np.int64)
-        self.recording[rows] = [block.recording] * block.count
-        self.channel[rows] = channel_of(block, mode)
-        self.start[rows] = at
+        origin = block.origin or Origin(block.recording, channel_of(block, mode), 0)
+        self.recording[rows] = [origin.recording] * block.count
+        self.channel[rows] = origin.channel
+        self.start[rows] = origin.start + at
         values: dict[str, Any] = {
             **block.context,
             "valid": np.minimum(length, block.end - at),
@@ -253,7 +254,9 @@ def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, n
         "waveform": batch.waveform if batch.stored is None else batch.stored,
         "target_waveform": batch.paired,
     }
-    return {name: by_example(rows, batch) for name, rows in kept.items() if name in specs and rows is not None}
+    return {
+        name: by_example(rows, batch) for name, rows in kept.items() if name in specs and rows is not None
+    }
 
 
 def by_example(rows: np.ndarray, batch: Batch) -> np.ndarray:
@@ -288,7 +291,11 @@ def reject_non_finite(batch: Batch, features: Mapping[str, np.ndarray], suspect:
         suspects |= ~np.isfinite(by_example(batch.paired, batch).reshape(len(batch.mask), -1).sum(axis=1))
     for example in np.flatnonzero(batch.mask & suspects).tolist():
         rows = slice(example * batch.rows, (example + 1) * batch.rows)
-        samples = batch.waveform[rows] if batch.paired is None else np.stack([batch.waveform[rows], batch.paired[rows]])
+        samples = (
+            batch.waveform[rows]
+            if batch.paired is None
+            else np.stack([batch.waveform[rows], batch.paired[rows]])
+        )
         bad = ~np.isfinite(samples.reshape(-1, samples.shape[-1]))
         if bad.any():
             stage = "read"

@@ -67,4 +67,3 @@ def setting(
             default_factory=lambda: kind(value), description=help, json_schema_extra=extra, **rules
         )
     return pydantic.Field(default=default, description=help, json_schema_extra=extra, **rules)
-

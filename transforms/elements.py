@@ -71,6 +71,21 @@ class Source:
 
 
 @dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where the samples of a stored example once came from, which examples made of it tell again.
+
+    Attributes:
+      recording: id, bytes.
+      channel: of that recording.
+      start: of the stored example's first sample in it.
+    """
+
+    recording: bytes
+    channel: int
+    start: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Block:
     """A run of `count` consecutive segments that are read together.
 
@@ -86,6 +101,7 @@ class Block:
       context: small values of every example, by key.
       vectors: float32 vectors of every example, by key.
       start_time_ns: time of sample 0, nanoseconds since 1970 UTC, or None.
+      origin: where the samples came from, if from another dataset.
     """
 
     recording: bytes
@@ -99,6 +115,7 @@ class Block:
     context: Mapping[str, int | float | bytes] = dataclasses.field(default_factory=dict)
     vectors: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     start_time_ns: int | None = None
+    origin: Origin | None = None
 
 
 @dataclasses.dataclass(frozen=True)

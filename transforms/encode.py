@@ -63,7 +63,12 @@ class ExampleEncoder:
 
     def _encode_context(self, batch: Batch, rows: np.ndarray) -> list[bytes]:
         """Serialised `Features` messages with the small values alone."""
-        named = {"channel": batch.channel, "recording": batch.recording, "start": batch.start, **batch.context}
+        named = {
+            "channel": batch.channel,
+            "recording": batch.recording,
+            "start": batch.start,
+            **batch.context,
+        }
         columns = {name: _column(named[name], rows) for name in self._context}
         one_each = pa.array(np.arange(len(rows) + 1, dtype=np.int32))
         lists = [pa.ListArray.from_arrays(one_each, columns[name]) for name in self._context]

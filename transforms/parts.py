@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .dataset import ShardName
-from .elements import Block, Source
+from .elements import Block, Origin, Source
 
 SOURCE = pa.struct(
     [
@@ -26,6 +26,7 @@ SOURCE = pa.struct(
         ("factors", pa.list_(pa.float64())),
     ]
 )
+ORIGIN = pa.struct([("recording", pa.binary()), ("channel", pa.int64()), ("start", pa.int64())])
 _NOT_DIGESTED = ("uri", "locator")  # where it lies, not what it is
 
 
@@ -49,6 +50,7 @@ def schema(context: pa.StructType, vectors: pa.StructType) -> pa.Schema:
             ("context", context),
             ("vectors", vectors),
             ("start_time_ns", pa.int64()),
+            ("origin", ORIGIN),
         ]
     )
 
@@ -86,7 +88,9 @@ def _update(total: Any, name: str, array: Any) -> None:
             if field.name not in _NOT_DIGESTED:
                 _update(total, field.name, values)
     elif pa.types.is_list(kind):
-        total.update(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+        total.update(
+            array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes()
+        )
         _update(total, "", array.flatten())
     elif pa.types.is_binary(kind) or pa.types.is_string(kind):
         values = array.cast(pa.binary()).fill_null(b"").to_pylist()
@@ -102,7 +106,9 @@ def write_part(path: str, shard: ShardName, table: pa.Table) -> str:
     value = digest(shard, table)
     metadata = {"split": shard.split, "index": shard.index, "digest": value}
     table = table.replace_schema_metadata({"spectrabeam": json.dumps(metadata)})
-    empty = [field.name for field in table.schema if pa.types.is_struct(field.type) and not field.type.num_fields]
+    empty = [
+        field.name for field in table.schema if pa.types.is_struct(field.type) and not field.type.num_fields
+    ]
     pq.write_table(table.drop_columns(empty), path, compression="zstd", compression_level=1)
     return value
 
@@ -120,7 +126,8 @@ def _block(row: dict[str, Any]) -> Block:
         **row
         | {
             "source": _source(row["source"]),
-            "paired": row["paired"] and _source(row["paired"]),
+            "paired": None if row["paired"] is None else _source(row["paired"]),
+            "origin": None if row["origin"] is None else Origin(**row["origin"]),
             "channels": tuple(row["channels"]),
             "context": row.get("context") or {},
             "vectors": {key: tuple(values) for key, values in (row.get("vectors") or {}).items()},
@@ -129,4 +136,4 @@ def _block(row: dict[str, Any]) -> Block:
 
 
 def _source(value: dict[str, Any]) -> Source:
-    return Source(**value | {"factors": tuple(value["factors"] or ())})
+    return Source(**{**value, "factors": tuple(value["factors"] or ())})

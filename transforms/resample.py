@@ -56,7 +56,9 @@ def resample_range(
 
     step = ratio(rate, new_rate)
     settling = int(_SETTLING * max(1, step))
-    periods = max(0, int(start * step) - settling) // step.numerator if step.denominator <= _LONGEST_PERIOD else 0
+    periods = (
+        max(0, int(start * step) - settling) // step.numerator if step.denominator <= _LONGEST_PERIOD else 0
+    )
     position, skip = periods * step.numerator, start - periods * step.denominator
     end = min(frames, int((start + len(out)) * step) + settling + 1)
     stream = soxr.ResampleStream(rate, new_rate, 1, dtype="float64", quality=_QUALITY)

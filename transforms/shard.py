@@ -99,7 +99,8 @@ def extract_shard(
         for batch, features, lost in computed:
             with times.measure("encode"):
                 rows = {key: by_example(values, batch) for key, values in features.items()}
-                records = encoder.encode(batch, rows | batch.vectors | kept_waveform(batch, specs))  # [Record]
+                kept = kept_waveform(batch, specs)
+                records = encoder.encode(batch, {**rows, **batch.vectors, **kept})  # [Record]
             with times.measure("write"):
                 writer.write(records)
             buffers.give_back(batch.waveform)
