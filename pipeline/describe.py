@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,8 @@ from .settings import Settings, SettingsError
 from .sidecars import Sidecars
 
 _HEADER_THREADS = 8
-_HEADERS_AHEAD = 1024
+_HANDFUL = 32
+_HANDFULS_AHEAD = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +65,14 @@ def describe(
     sidecars = Sidecars(settings, of_all=(settings.label_from or "").startswith("sidecar:"))
     result = Described([], [], [])
     same: dict[Description, Description] = {}
+
+    def open_some(items: Sequence[Found]) -> list[tuple[list[Description | RejectError], Said]]:
+        return [_open(item, settings, readers, sidecars) for item in items]
+
+    # by the handful, since handing one file to a thread costs as much as opening it
+    handfuls = (found[first : first + _HANDFUL] for first in range(0, len(found), _HANDFUL))
     with ThreadPoolExecutor(_HEADER_THREADS) as pool:
-        opened = map_ahead(lambda item: _open(item, settings, readers, sidecars), found, pool, _HEADERS_AHEAD)
+        opened = itertools.chain.from_iterable(map_ahead(open_some, handfuls, pool, _HANDFULS_AHEAD))
         for item, (descriptions, said) in zip(found, opened, strict=True):
             rows = _rows_of(item, manifest)
             for each in descriptions:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -315,27 +316,46 @@ def _sources(recordings: Sequence[Recording], cuts: Cuts, context: Context, samp
     """What every block of a recording shares; the columns that blocks have of their own are left out."""
     small, vectors = context.arrow_types()
     kinds = {field.name: field.type for field in parts.schema(small, vectors)}
-    rows = range(len(recordings))
     names = [field.name for field in small]
     values = {name: context.values.get(name) or [NO_LABEL] * len(recordings) for name in names}
+    paired = [recording.paired for recording in recordings]
+    origins = [recording.origin for recording in recordings]
     columns = {
-        "recording": [recording.id for recording in recordings],
-        "source": [dataclasses.asdict(recording.source()) for recording in recordings],
-        "paired": [
-            None if recording.paired is None else dataclasses.asdict(recording.paired.source())
-            for recording in recordings
-        ],
-        "sample_rate": [sample_rate] * len(recordings),
-        "end": cuts.ends,
-        "context": [{name: values[name][row] for name in names} for row in rows],
-        "vectors": [{name: context.vectors[name][row] for name in sorted(context.vectors)} for row in rows],
-        "start_time_ns": [start_time_ns(recording) for recording in recordings],
-        "origin": [
-            None if recording.origin is None else dataclasses.asdict(recording.origin)
-            for recording in recordings
-        ],
+        "recording": pa.array([recording.id for recording in recordings], pa.binary()),
+        "source": _source_array(recordings),
+        "paired": _source_array(paired) if any(paired) else pa.nulls(len(recordings), parts.SOURCE),
+        "sample_rate": pa.repeat(pa.scalar(sample_rate), len(recordings)),
+        "end": pa.array(cuts.ends),
+        "context": _struct(kinds["context"], values, len(recordings)),
+        "vectors": _struct(kinds["vectors"], context.vectors, len(recordings)),
+        "start_time_ns": pa.array([start_time_ns(recording) for recording in recordings], pa.int64()),
+        "origin": pa.array(
+            [None if each is None else dataclasses.asdict(each) for each in origins], parts.ORIGIN
+        ),
     }
-    return pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
+    return pa.table(columns)
+
+
+def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:
+    """What workers need to open each recording; null where there is none."""
+    sources = [None if recording is None else recording.source() for recording in recordings]
+    values = {
+        field.name: [None if source is None else getattr(source, field.name) for source in sources]
+        for field in parts.SOURCE
+    }
+    missing = np.array([source is None for source in sources], bool)
+    return _struct(parts.SOURCE, values, len(sources), missing if missing.any() else None)
+
+
+def _struct(
+    kind: pa.StructType, values: Mapping[str, Sequence[Any]], count: int, missing: np.ndarray | None = None
+) -> pa.Array:
+    """Columns as one of structs, without a Python object a row."""
+    if not kind.num_fields:
+        return pa.array([{}] * count, kind)
+    arrays = [pa.array(values[field.name], field.type) for field in kind]
+    mask = None if missing is None else pa.array(missing)
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
 
 
 def _tabulate(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Description:
     """What a reader sees in one recording, from its header or its size.
 
