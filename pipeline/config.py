@@ -54,6 +54,7 @@ def load_settings(arguments: argparse.Namespace) -> Settings:
         values = {
             key.replace("-", "_") if isinstance(key, str) else key: value for key, value in given.items()
         }
+        values = _beside_config(values, arguments.config)
         sources = dict.fromkeys(values, f" ({arguments.config})")
         known = {field.name for field in fields()}
         for key in values:
@@ -69,6 +70,16 @@ def load_settings(arguments: argparse.Namespace) -> Settings:
         raise SettingsError(_explain(error, sources)) from None
     except TypeError as error:
         raise SettingsError(str(error)) from None
+
+
+def _beside_config(values: dict[str, Any], config: str) -> dict[str, Any]:
+    """A manifest that a file names is looked for beside that file first."""
+    named = values.get("manifest")
+    if isinstance(named, str) and not os.path.isabs(named):
+        beside = os.path.join(os.path.dirname(config), named)
+        if os.path.exists(beside):
+            return values | {"manifest": beside}
+    return values
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -13,13 +13,15 @@ from .describe import Described, describe
 from .match import match
 from .recording import Recording
 from .settings import Settings
-from .summary import printable
+from .words import printable
 from .times import to_iso
 
 _SHOWN = 8
 _SAMPLES = 1 << 20
 _PEAKS = 6
 _PEAK_LENGTH = 1 << 14
+_AROUND_BINS = 129
+_STANDS_OUT_DB = 12.0
 
 
 def inspect_file(path: str, settings: Settings) -> str:
@@ -107,30 +109,25 @@ def _levels(recording: Recording, settings: Settings) -> list[str]:
 
 
 def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
-    """The strongest lines of the averaged spectrum: Hann-windowed pieces, half overlapping, mean removed."""
+    """The lines of the averaged spectrum (Welch, Hann) that stand out most from what is around them."""
+    from scipy import ndimage, signal
+
     length = min(_PEAK_LENGTH, len(values))
-    if length < 64:
+    if length < 256:
         return []
-    window = np.hanning(length + 1)[:-1]
-    starts = range(0, len(values) - length + 1, max(1, length // 2))
-    power = np.zeros(length // 2 + 1)
-    for start in starts:
-        piece = values[start : start + length].astype(np.float64)
-        power += np.abs(np.fft.rfft((piece - piece.mean()) * window)) ** 2
-    level = np.log(power / len(starts) + 1e-300)
-    inner = level[1:-1]
-    tops = 1 + np.flatnonzero(
-        (inner > level[:-2]) & (inner >= level[2:]) & (inner > np.median(level) + np.log(100))
-    )
-    best = sorted(tops[np.argsort(-level[tops], kind="stable")][:_PEAKS].tolist())
-    if not best:
+    _, power = signal.welch(values.astype(np.float64), nperseg=length)
+    level = 10 * np.log10(power + power.max() * 1e-15 + 1e-300)
+    above = level - ndimage.median_filter(level, _AROUND_BINS)
+    tops = signal.find_peaks(above[1:-1], height=_STANDS_OUT_DB)[0] + 1
+    if not len(tops):
         return ["            no spectral line stands out"]
     lines = []
-    for bin_ in best:
-        before, here, after = level[bin_ - 1 : bin_ + 2]
-        shift = 0.5 * (before - after) / (before - 2 * here + after)  # parabola through the three
-        lines.append(f"{(bin_ + shift) * sample_rate / length:,.2f}")
-    return [f"            strongest lines at {', '.join(lines)} Hz"]
+    for top in sorted(tops[np.argsort(-above[tops], kind="stable")][:_PEAKS].tolist()):
+        before, here, after = level[top - 1 : top + 2]
+        bend = before - 2 * here + after
+        place = top + (0.5 * (before - after) / bend if bend else 0.0)  # of the parabola through the three
+        lines.append(f"{place * sample_rate / length:,.2f} Hz (+{above[top]:.0f} dB)")
+    return [f"            lines that stand out: {', '.join(lines)}"]
 
 
 def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:

@@ -13,7 +13,8 @@ from ..transforms.dataset import Dataset, DatasetError, load_dataset
 from ..transforms.device import load_tensorflow, set_up
 from .config import load_settings
 from .file_inspection import inspect_file
-from .summary import dataset_summary, printable
+from .summary import dataset_summary
+from .words import printable
 
 _EXAMPLES = 3
 

@@ -27,7 +27,7 @@ from .settings import Settings, SettingsError
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits, show_group
 
-_DOMINATES = 0.5
+_DOMINATES = 0.5  # of a split's segments, where it has many groups
 
 
 @dataclasses.dataclass(frozen=True)
@@ -399,7 +399,7 @@ def _split_warnings(
             of_group[splits.groups[owner]] += count
         (group, most), *others = of_group.most_common(2)
         share = most / of_group.total()
-        if others and share > _DOMINATES:
+        if others and share > max(_DOMINATES, 0.3 + 1 / len(of_group)):
             warnings.append(
                 f"group {show_group(group)} is {share:.0%} of split {split}, which has {len(of_group)} groups"
             )

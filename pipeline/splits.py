@@ -16,6 +16,7 @@ import pydantic
 from ..transforms.declare import Words, setting, settings_group
 from ..transforms.rejects import text
 from .recording import Recording
+from .words import counted
 
 _SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 BY_TIME = -1
@@ -272,7 +273,7 @@ def _torn(groups: list[bytes], split_of: np.ndarray, names: list[str]) -> list[s
         }
     )
     return [
-        f"{len(torn)} groups are in several splits, such as {show_group(first)} in {', '.join(where)}: the manifest's "
+        f"{counted(len(torn), 'group')} in several splits, such as {show_group(first)} in {', '.join(where)}: the manifest's "
         "split column or the values of splits tear them apart"
     ]
 

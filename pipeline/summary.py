@@ -11,6 +11,7 @@ from typing import Any
 from ..transforms.dataset import Layout
 from ..transforms.rejects import text
 from .plan import Plan
+from .words import counted, printable
 
 _SHORT_S = 2.0
 _CURES = {
@@ -20,11 +21,6 @@ _CURES = {
     "encode": "encoding: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
     "write": "writing: faster storage for the output",
 }
-
-
-def printable(name: str) -> str:
-    """A name without anything that a terminal obeys."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
 
 
 def program() -> str:
@@ -46,12 +42,12 @@ def extraction_summary(metadata: Mapping[str, Any], run: Mapping[str, Any], layo
         *_counts(counts),
         f"Splits      {_splits(metadata)}",
         *_rejects(counts),
-        f"Written     {_bytes(_total_bytes(metadata))} in {_shards(metadata)} shards to {layout.root}",
+        f"Written     {_bytes(_total_bytes(metadata))} in {counted(_shards(metadata), 'shard')} to {layout.root}",
         f"Time        {seconds:.1f} s in all, {run['plan_s']:.1f} s of it for planning"
         + (f"; {rate:,.0f} examples/s once running" if rate else ""),
     ]
     if run["shards_kept"]:
-        lines.append(f"Kept        {run['shards_kept']} shards of an earlier attempt")
+        lines.append(f"Kept        {counted(run['shards_kept'], 'shard')} of an earlier attempt")
     lines += _stages(run)
     lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
     lines.append(f"Next        {program()} inspect {layout.root}")
@@ -82,7 +78,7 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
     if labels is not None:
         lines.append(f"Labels      {', '.join(f'{index} {name}' for index, name in enumerate(labels))}")
     lines.append(
-        f"Files       {_shards(metadata)} shards, {_bytes(_total_bytes(metadata))}, compression {metadata['compression']}"
+        f"Files       {counted(_shards(metadata), 'shard')}, {_bytes(_total_bytes(metadata))}, compression {metadata['compression']}"
     )
     lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
     return "\n".join(lines)
@@ -106,7 +102,7 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
     ]
     lines += _table(plan)
     lines.append(
-        f"Bytes       {_bytes(estimate['bytes_in'])} in, about {_bytes(estimate['bytes_out'])} out, in {len(plan.shards)} shards"
+        f"Bytes       {_bytes(estimate['bytes_in'])} in, about {_bytes(estimate['bytes_out'])} out, in {counted(len(plan.shards), 'shard')}"
     )
     if "seconds" in estimate:
         lines.append(
@@ -114,7 +110,7 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
             f"{estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
         )
     if plan.resampled:
-        lines.append(f"Resampled   {plan.resampled:,} recordings to {plan.sample_rate:g} Hz")
+        lines.append(f"Resampled   {counted(plan.resampled, 'recording')} to {plan.sample_rate:g} Hz")
     warnings = [*plan.warnings, *estimate.get("warnings", ())]
     lines += [f"Warning     {warning}" for warning in warnings]
     lines.append("Nothing was written.")
@@ -127,16 +123,24 @@ def _counts(counts: Mapping[str, Any]) -> list[str]:
         f"Recordings  {recordings['matched']:,} matched = {recordings['used']:,} used + {recordings['rejected']:,} rejected",
         f"Segments    {segments['planned']:,} planned = {segments['examples']:,} examples + {segments['rejected']:,} rejected",
         *_left_out(counts["left_out"]),
-        *([f"Resampled   {counts['resampled']:,} recordings"] if counts.get("resampled") else []),
+        *([f"Resampled   {counted(counts['resampled'], 'recording')}"] if counts.get("resampled") else []),
     ]
 
 
 def _left_out(left_out: Mapping[str, int]) -> list[str]:
     return (
-        [f"Left out    {', '.join(f'{count:,} {reason}' for reason, count in left_out.items())}"]
+        [
+            f"Left out    {', '.join(f'{count:,} {_singular(reason, count)}' for reason, count in left_out.items())}"
+        ]
         if left_out
         else []
     )
+
+
+def _singular(cause: str, count: int) -> str:
+    """A cause that begins with a plural, for a count of it."""
+    noun, _, rest = cause.partition(" ")
+    return f"{noun.removesuffix('s')} {rest}" if count == 1 else cause
 
 
 def _splits(metadata: Mapping[str, Any]) -> str:
@@ -145,7 +149,7 @@ def _splits(metadata: Mapping[str, Any]) -> str:
 
 def _rejects(counts: Mapping[str, Any]) -> list[str]:
     return [
-        f"Rejected    {reason}: {number['recordings']:,} recordings, {number['segments']:,} planned segments"
+        f"Rejected    {reason}: {counted(number['recordings'], 'recording')}, {counted(number['segments'], 'planned segment')}"
         for reason, number in counts["rejects"].items()
     ]
 
