@@ -35,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     except _USAGE_ERRORS as error:
         return _fail(error, 2)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         goes_on = "extract" in arguments and not any(item.startswith("--overwrite") for item in arguments)
         return _fail("interrupted" + (": start the same command again to go on" if goes_on else ""), 1)
@@ -53,6 +56,12 @@ def _fail(error: BaseException | str, exit_code: int) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    code = _run_verb(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def _run_verb(arguments: list[str]) -> int:
     parser = _parser()
     known, rest = parser.parse_known_args([_dashed(argument) for argument in arguments])
     verb = known.verb

@@ -247,11 +247,13 @@ def _add_one(
 ) -> None:
     rate = _rate(said, NOTHING_SAID, description, settings)
     warnings = description.warnings
-    if region is not None and region[1] > description.frames:
-        warnings = (*warnings, f"its row ends at sample {region[1]}, and {description.frames} are there")
-        region = (region[0], description.frames)
     try:
-        _check(description, rate, warnings, settings)
+        _check(description, rate, settings)
+        if region is not None and region[1] > description.frames:
+            beyond = f"its row ends at sample {region[1]}, and {description.frames} are there"
+            if settings.strict:
+                raise RejectError(Reason.TRUNCATED, f"{beyond}; and strict is set")
+            region, warnings = (region[0], description.frames), (*warnings, beyond)
     except RejectError as error:
         _reject(result, found, name, error)
         return
@@ -276,7 +278,7 @@ def _add_one(
     )
 
 
-def _check(description: Description, rate: float | None, warnings: Sequence[str], settings: Settings) -> None:
+def _check(description: Description, rate: float | None, settings: Settings) -> None:
     if description.is_complex or settings.iq:
         raise RejectError(
             Reason.COMPLEX_SAMPLES,
@@ -288,8 +290,6 @@ def _check(description: Description, rate: float | None, warnings: Sequence[str]
             Reason.RATE_INVALID,
             f"sample_rate={rate:g} Hz must be above 0 and at most 1e12: state the right one in a manifest",
         )
-    if settings.strict and warnings:
-        raise RejectError(Reason.TRUNCATED, f"{'; '.join(warnings)}; and strict is set")
 
 
 def _reject_unknown_members(

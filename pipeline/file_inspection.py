@@ -13,8 +13,8 @@ from .describe import Described, describe
 from .match import match
 from .recording import Recording
 from .settings import Settings
-from .words import printable
 from .times import to_iso
+from .words import printable
 
 _SHOWN = 8
 _SAMPLES = 1 << 20

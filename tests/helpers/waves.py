@@ -7,7 +7,8 @@ import struct
 
 import numpy as np
 
-from spectrabeam.transforms.rejects import RejectError
+from spectrabeam.transforms.elements import Description
+from spectrabeam.transforms.rejects import Reason, RejectError
 
 GUID_TAIL = bytes.fromhex("000010008000 00aa00389b71")
 WAVE64_RIFF = b"riff" + bytes.fromhex("2e91cf11a5d628db04c10000")
@@ -22,7 +23,12 @@ def chunk(name: bytes, content: bytes, length: int | None = None, order: str = "
 
 
 def fmt(
-    code: int = 1, channels: int = 1, rate: int = 16000, bits: int = 16, align: int | None = None, order: str = "<"
+    code: int = 1,
+    channels: int = 1,
+    rate: int = 16000,
+    bits: int = 16,
+    align: int | None = None,
+    order: str = "<",
 ) -> bytes:
     """The content of a plain fmt chunk of 16 bytes."""
     align = channels * ((bits + 7) // 8) if align is None else align
@@ -49,14 +55,23 @@ def riff(
     order = ">" if magic == b"RIFX" else "<"
     format = fmt(order=order) if format is None else format
     body = before + chunk(b"fmt ", format, order=order) + chunk(b"data", samples, data_length, order) + after
-    return magic + struct.pack(f"{order}I", len(body) + 4 if riff_length is None else riff_length) + b"WAVE" + body
+    return (
+        magic
+        + struct.pack(f"{order}I", len(body) + 4 if riff_length is None else riff_length)
+        + b"WAVE"
+        + body
+    )
 
 
-def rf64(samples: bytes, *, long_length: int | None = None, data_length: int = 0xFFFFFFFF, magic: bytes = b"RF64") -> bytes:
+def rf64(
+    samples: bytes, *, long_length: int | None = None, data_length: int = 0xFFFFFFFF, magic: bytes = b"RF64"
+) -> bytes:
     """An RF64 or BW64 file of mono int16."""
     long_length = len(samples) if long_length is None else long_length
     ds64 = struct.pack("<QQQI", len(samples) + 72, long_length, long_length // 2, 0)
-    return riff(samples, before=chunk(b"ds64", ds64), riff_length=0xFFFFFFFF, data_length=data_length, magic=magic)
+    return riff(
+        samples, before=chunk(b"ds64", ds64), riff_length=0xFFFFFFFF, data_length=data_length, magic=magic
+    )
 
 
 def wave64(samples: bytes, *, data_length: int | None = None) -> bytes:
@@ -76,13 +91,30 @@ def describe(reader, content: bytes):
     return described
 
 
-def read(reader, content: bytes, channel: int = 0, start: int = 0, count: int | None = None, dtype=np.float32):
+def read(
+    reader,
+    content: bytes,
+    channel: int = 0,
+    start: int = 0,
+    count: int | None = None,
+    dtype: type = np.float32,
+):
     """Samples of a channel; all of them where no count is given."""
     description = describe(reader, content)
     count = description.frames - start if count is None else count
     out = np.full(count, 77, dtype)
     reader.read(io.BytesIO(content), description.locator, channel, start, out)
     return out
+
+
+def outcome(reader, content: bytes) -> Description | Reason:
+    """The description of a file, read to its end; or why it cannot be used."""
+    try:
+        description = describe(reader, content)
+        read(reader, content, description.channels - 1)
+    except RejectError as error:
+        return error.reason
+    return description
 
 
 def refused(reader, content: bytes) -> tuple:

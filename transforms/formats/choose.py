@@ -11,7 +11,12 @@ from typing import BinaryIO
 
 from ..elements import Source
 from ..files import open_source
+from .aiff import AiffReader
+from .au import AuReader
+from .audio import FlacReader, OggReader
 from .base import Reader, ReadSettings
+from .caf import CafReader
+from .mp3 import Mp3Reader
 from .raw import RawReader
 from .wav import WavReader
 
@@ -25,7 +30,7 @@ def register(reader: type[Reader]) -> type[Reader]:
     return reader
 
 
-for _reader in (RawReader, WavReader):
+for _reader in (RawReader, WavReader, FlacReader, OggReader, Mp3Reader, AiffReader, AuReader, CafReader):
     register(_reader)
 
 

@@ -37,13 +37,19 @@ class DecodedCache:
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     return self._kept[key]
-            array = decode()
-            with self._lock:
-                self._kept[key] = array
-                while len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > self._most_bytes:
-                    self._kept.popitem(last=False)
-                self._decoding.pop(key, None)
+            try:
+                array = decode()
+                with self._lock:
+                    self._keep(key, array)
+            finally:
+                with self._lock:
+                    self._decoding.pop(key, None)
             return array
+
+    def _keep(self, key: tuple, array: np.ndarray) -> None:
+        self._kept[key] = array
+        while len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
 
 
 def _identity(file: BinaryIO) -> tuple | None:
