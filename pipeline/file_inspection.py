@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from ..transforms.formats.choose import Readers, open_recording
@@ -79,7 +81,8 @@ def _show(recording: Recording, settings: Settings, *, alone: bool) -> list[str]
 
 def _levels(recording: Recording, settings: Settings) -> list[str]:
     """Range, mean, RMS and strongest lines of each channel; and what is odd about the samples."""
-    description, source = recording.description, recording.source()
+    description = recording.description
+    source = dataclasses.replace(recording, sample_rate=recording.sample_rate or 1.0).source()
     count = min(description.frames, _SAMPLES)
     part = "" if count == description.frames else f", in the first {count:,} samples"
     lines, warnings = [], []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from ..transforms.dataset import METADATA, load_dataset
 from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
-from ..transforms.formats.choose import READERS, format_by_name
+from ..transforms.formats.choose import READERS, TABLES, format_by_name
 from ..transforms.rejects import Reason, Reject, text
 
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
@@ -98,7 +98,7 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
             raise NoMatchError(
                 f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
             )
-    found = _once(matcher)
+    found = _without_tables(_once(matcher), matcher)
     rejects = sorted(matcher.rejects.values(), key=lambda reject: reject.recording)
     _refuse_shared_ids(matcher)
     return Matches(found, rejects, dict(sorted(matcher.left_out.items())))
@@ -184,6 +184,7 @@ class _Matcher:
         self.rejects: dict[bytes, Reject] = {}
         self.left_out: Counter[str] = Counter()
         self.seen = 0
+        self.named: set[bytes] = set()
         self.links = False
         self._ours: dict[bytes, bool] = {}
 
@@ -352,6 +353,8 @@ class _Matcher:
             self._reject(uri, root, prefix, Reason.NOT_A_FILE, NO_FILE)
             return
         self.seen += 1
+        if named:
+            self.named.add(uri)
         found = Found(_identify(uri, root, prefix), uri, status.st_size, status.st_mtime_ns, format_name)
         self.found.setdefault(uri, found)
 
@@ -373,6 +376,16 @@ def _once(matcher: _Matcher) -> list[Found]:
     if len(once) < len(found):
         matcher.left_out["files reached a second time through a link"] = len(found) - len(once)
     return sorted(once.values(), key=lambda item: item.recording)
+
+
+def _without_tables(found: list[Found], matcher: _Matcher) -> list[Found]:
+    """Leaves out tables that a folder holds beside recordings of other formats: they tell about these."""
+    if all(item.format in TABLES for item in found):
+        return found
+    kept = [item for item in found if item.format not in TABLES or item.uri in matcher.named]
+    if len(kept) < len(found):
+        matcher.left_out["tables beside recordings of other formats"] = len(found) - len(kept)
+    return kept
 
 
 def _entries(folder: bytes) -> list[os.DirEntry[bytes]]:

@@ -16,9 +16,23 @@ from .au import AuReader
 from .audio import FlacReader, OggReader
 from .base import Reader, ReadSettings
 from .caf import CafReader
+from .columns import ArrowReader, ParquetReader
+from .hdf5 import Hdf5Reader
+from .mat import MatReader
 from .mp3 import Mp3Reader
+from .mseed import MseedReader
+from .npy import NpyReader
+from .npz import NpzReader
+from .physionet import WfdbReader
 from .raw import RawReader
+from .sac import SacReader
+from .segy import SegyReader
+from .seismic_text import Gse2Reader, SlistReader
+from .tdms import TdmsReader
+from .text import TextReader
+from .tfrecord import TfrecordReader
 from .wav import WavReader
+from .zarr_store import ZarrReader
 
 HEAD_BYTES = 4096
 READERS: dict[str, type[Reader]] = {}
@@ -30,8 +44,37 @@ def register(reader: type[Reader]) -> type[Reader]:
     return reader
 
 
-for _reader in (RawReader, WavReader, FlacReader, OggReader, Mp3Reader, AiffReader, AuReader, CafReader):
+# In the order in which content is looked at: what begins with a signature before what only looks plausible.
+for _reader in (
+    RawReader,
+    WavReader,
+    FlacReader,
+    OggReader,
+    AiffReader,
+    CafReader,
+    AuReader,
+    NpyReader,
+    NpzReader,
+    MatReader,
+    Hdf5Reader,
+    ZarrReader,
+    ParquetReader,
+    ArrowReader,
+    TdmsReader,
+    TfrecordReader,
+    MseedReader,
+    Gse2Reader,
+    SlistReader,
+    SegyReader,
+    SacReader,
+    WfdbReader,
+    Mp3Reader,
+    TextReader,
+):
     register(_reader)
+
+# Tables are often about recordings: beside those of other formats they are none themselves.
+TABLES = frozenset({TextReader.name, ParquetReader.name, ArrowReader.name})
 
 
 def load_plugins(modules: Iterable[str]) -> None:
