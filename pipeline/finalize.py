@@ -99,6 +99,7 @@ def _count(
         },
         "rejects": dict(sorted(reasons.items())),
         "resampled": plan["resampled"],
+        "silent": sum(sidecar["silent"] for sidecar in sidecars),
         "left_out": plan["left_out"],
     }
 

@@ -123,6 +123,11 @@ def _counts(counts: Mapping[str, Any]) -> list[str]:
         f"Recordings  {recordings['matched']:,} matched = {recordings['used']:,} used + {recordings['rejected']:,} rejected",
         f"Segments    {segments['planned']:,} planned = {segments['examples']:,} examples + {segments['rejected']:,} rejected",
         *_left_out(counts["left_out"]),
+        *(
+            [f"Silent      {counted(counts['silent'], 'example')} of zeros alone"]
+            if counts.get("silent")
+            else []
+        ),
         *([f"Resampled   {counted(counts['resampled'], 'recording')}"] if counts.get("resampled") else []),
     ]
 

@@ -277,6 +277,18 @@ def _explain(error: Exception) -> tuple[Reason, str]:
     return Reason.UNREADABLE, f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
+def count_silent(batch: Batch, suspect: np.ndarray) -> int:
+    """Examples whose samples are all zero.
+
+    Args:
+      batch: with its samples.
+      suspect: bool [rows], where to look.
+    """
+    suspects = by_example(suspect, batch).reshape(len(batch.mask), -1).all(axis=1)
+    examples = by_example(batch.waveform, batch)
+    return sum(not examples[row].any() for row in np.flatnonzero(batch.mask & suspects).tolist())
+
+
 def reject_non_finite(batch: Batch, features: Mapping[str, np.ndarray], suspect: np.ndarray) -> list[Reject]:
     """Masks out the examples that do hold NaN or infinity, in their samples or features.
 

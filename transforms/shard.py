@@ -17,6 +17,7 @@ from .ahead import map_ahead
 from .batch import (
     Buffers,
     by_example,
+    count_silent,
     kept_waveform,
     plan_batches,
     read_batch,
@@ -61,6 +62,7 @@ def extract_shard(
     encoder = ExampleEncoder(specs)
     buffers = Buffers((settings.batch_size, settings.segment_length))
     rejects: list[Reject] = []
+    silent: list[int] = []
     batches = 0
 
     def read(blocks: list[Block]) -> tuple[Batch, list[Reject]]:
@@ -81,6 +83,7 @@ def extract_shard(
         with times.measure("compute"):
             computed = frontend(batch.waveform)
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
+        silent.append(count_silent(batch, computed.row_sums == frontend.silent_sum))
         return batch, computed.features, lost
 
     temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.{uuid.uuid4().hex}.tfrecord")
@@ -116,6 +119,7 @@ def extract_shard(
         "examples": info.examples,
         "bytes": info.num_bytes,
         "crc32c": info.crc32c,
+        "silent": sum(silent),
         "rejects": merge(reject.to_json() for reject in rejects),
         "computed_by": frontend.computed_by,
         "batches": batches,

@@ -72,11 +72,16 @@ class ReadSettings:
         "none: as stored; or a factor",
         metavar="auto|pcm|none|FACTOR",
     )
-    unit: str | None = setting(None, "of the samples, such as g or Pa, where the files do not say it", metavar="UNIT")
-    sensitivity: float | None = setting(
-        None, "what samples are divided by to have the unit, such as 100 for 100 mV/g, with unit g and samples in mV"
+    unit: str | None = setting(
+        None, "of the samples, such as g or Pa, where the files do not say it", metavar="UNIT"
     )
-    strict: bool = setting(False, "reject files that are cut short or oddly sized, instead of using what is there")
+    sensitivity: float | None = setting(
+        None,
+        "what samples are divided by to have the unit, such as 100 for 100 mV/g, with unit g and samples in mV",
+    )
+    strict: bool = setting(
+        False, "reject files that are cut short or oddly sized, instead of using what is there"
+    )
     raw_dtype: str | None = setting(
         None,
         "sample type of headerless files with its byte order, such as <f4, >i2, u1 or <c8; no default",
@@ -94,7 +99,8 @@ class ReadSettings:
     iq: bool = setting(False, "pairs of channels are the real (I) and imaginary part (Q) of complex samples")
     members: Words = setting(
         (),
-        "which members of container files to take: globs such as *_DE_time, or re:REGEX", metavar="PATTERN,…"
+        "which members of container files to take: globs such as *_DE_time, or re:REGEX",
+        metavar="PATTERN,…",
     )
     array_axes: Literal["time,channel", "channel,time", "recording,time"] | None = setting(
         None, "what the axes of 2-D arrays are"
@@ -113,13 +119,19 @@ class ReadSettings:
     )
     csv_columns: Words = setting(
         (),
-        "columns of text tables to read, by name or number from 0; all but the time column if not given",
+        "columns of tables to read, by name or number from 0; all of numbers but the time column if not given",
         metavar="NAME,…",
     )
     csv_time: str | None = setting(
-        None, "column with the time of each row; found by its name if not given; none: there is none", metavar="NAME"
+        None,
+        "column of a table with the time of each row; found by its name if not given; none: there is none",
+        metavar="NAME",
     )
-    csv_delimiter: str | None = setting(None, "between columns; detected if not given", metavar="CHARACTER")
+    csv_delimiter: str | None = setting(
+        None,
+        "between columns of a text table, or tab or whitespace; detected if not given",
+        metavar="CHARACTER",
+    )
     csv_decimal: Literal[".", ","] | None = setting(None, "decimal mark; detected if not given")
     csv_skip_rows: int = setting(0, "lines to skip before the header of a text table", ge=0)
     csv_skip_footer: int = setting(0, "lines to leave out at the end of a text table", ge=0)
