@@ -161,12 +161,19 @@ def _as_float(value: Any) -> float | None:
         return None
 
 
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
 def _target(recording: Recording, settings: Settings) -> tuple[float, ...]:
     numbers: list[float] = []
     for name in settings.target_columns:
         value = recording.said.fields.get(name)
         for each in value if isinstance(value, (list, tuple)) else [value]:
-            number = None if each is None else _as_float(each)
+            number = None if each is None else _number(each)
             numbers.append(math.nan if number is None else number)
     return tuple(numbers)
 

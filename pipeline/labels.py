@@ -167,12 +167,20 @@ def has_labels(settings: LabelSettings, columns: Sequence[str]) -> bool:
     return settings.label_from is not None or "label" in columns
 
 
-def label_all(recordings: Sequence[Recording], settings: LabelSettings) -> Sifted:
-    """Gives each recording its label."""
+def label_all(recordings: Sequence[Recording], settings: LabelSettings, *, labelled: bool = True) -> Sifted:
+    """Gives each recording its label, where examples have one; holds several labels against label_names."""
     facts = Facts(settings)
     wanted = frozenset(settings.label_names)
     used, rejects, dropped = [], [], []
     for recording in recordings:
+        strange = [word for word in recording.said.labels or () if wanted and word not in wanted]
+        if strange and settings.missing_label == "reject":
+            rejects.append(Reject(recording.id, "plan", Reason.LABEL_UNKNOWN, _unknown(strange[0], settings)))
+            dropped.append(recording)
+            continue
+        if not labelled:
+            used.append(recording)
+            continue
         if recording.intervals is not None:
             used.append(_known_intervals(recording, wanted))
             continue
@@ -181,11 +189,7 @@ def label_all(recordings: Sequence[Recording], settings: LabelSettings) -> Sifte
         if label is None:
             problem = (Reason.LABEL_MISSING, _missing(settings))
         elif wanted and label not in wanted:
-            names = ", ".join(settings.label_names[:20])
-            problem = (
-                Reason.LABEL_UNKNOWN,
-                f"label {label!r} is not among label_names={names}: add it, or correct it",
-            )
+            problem = (Reason.LABEL_UNKNOWN, _unknown(label, settings))
         if problem is None:
             used.append(dataclasses.replace(recording, label=label))
         elif settings.missing_label == "keep":
@@ -204,6 +208,11 @@ def _known_intervals(recording: Recording, wanted: frozenset[str]) -> Recording:
     return dataclasses.replace(recording, intervals=kept)
 
 
+def _unknown(label: str, settings: LabelSettings) -> str:
+    names = ", ".join(settings.label_names[:20])
+    return f"label {label!r} is not among label_names={names}: add it, or correct it"
+
+
 def _missing(settings: LabelSettings) -> str:
     if settings.label_from is None:
         return f"its row in manifest={settings.manifest} has no label: add one, or set missing_label=keep"
@@ -219,5 +228,5 @@ def class_names(recordings: Sequence[Recording], settings: LabelSettings) -> lis
         return list(settings.label_names)
     found = {recording.label for recording in recordings if recording.label is not None}
     for recording in recordings:
-        found |= {each.label for each in recording.intervals or ()}
+        found |= {each.label for each in recording.intervals or ()} | set(recording.said.labels or ())
     return sorted(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,9 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from ..transforms.formats.settings import check_scale
 from ..transforms.rejects import Reason, RejectError
+from .match import REMOTE
 from .recording import Interval, Said
 from .sidecars import factors_of
 from .times import parse_time_ns
@@ -107,6 +110,8 @@ def load_manifest(path: str, times: str) -> Manifest:
         uri = str(values.get("uri", ""))
         if not uri:
             raise ManifestError(f"{where} has no uri")
+        if REMOTE.match(uri):
+            raise ManifestError(f"{where}: uri={uri} is no local path: object stores cannot be read yet")
         row_path, separator, member = uri.partition("//")
         row = Row(where, os.path.normpath(row_path), member if separator else None, values)
         bounds += [values[key] for key in ("start", "end") if key in values]
@@ -156,7 +161,7 @@ def said(row: Row) -> Said:
     """
     values = row.values
     try:
-        scale = _number(row, "scale")
+        scale = None if "scale" not in values else _scale(values["scale"])
         labels = values.get("labels")
         return Said(
             sample_rate=_number(row, "sample_rate"),
@@ -172,8 +177,17 @@ def said(row: Row) -> Said:
             overrides="" if scale is None else json.dumps({"scale": scale}),
             fields=values,
         )
+    except ManifestError:
+        raise
     except ValueError as error:
         raise ManifestError(f"{row.where}: {error}") from None
+
+
+def _scale(value: Any) -> str | float:
+    try:
+        return check_scale(value)
+    except ValueError as error:
+        raise ValueError(f"scale: {error}") from None
 
 
 def _text(value: Any) -> str | None:
@@ -225,7 +239,7 @@ def region(row: Row, *, in_seconds: bool, sample_rate: float | None, frames: int
             raise ManifestError(
                 f"{row.where}: {name}={value} is no whole number of samples: set manifest_times=seconds"
             )
-        bounds.append(int(number + Fraction(1, 2)))
+        bounds.append(math.floor(number + Fraction(1, 2)))
     start, end = bounds
     if start < 0 or (end <= start and "end" in row.values):
         raise ManifestError(

@@ -156,7 +156,7 @@ def _locate(name: str, roots: Sequence[str], settings: ReadSettings) -> Found | 
     for uri in tried:
         try:
             status = os.stat(uri)
-        except OSError:
+        except (OSError, ValueError):  # a NUL in the name is a ValueError
             continue
         format_name = format_by_name(uri, settings)
         if format_name is None and settings.input_format != "auto":

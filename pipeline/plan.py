@@ -123,8 +123,8 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     if "target" in columns:
         sieve.keep(pair(sieve.recordings, _targets(sieve.recordings, settings, manifest)))
     channels = sieve.choose_channels(settings)
-    if has_labels(settings, columns):
-        sieve.keep(label_all(sieve.recordings, settings))
+    labelled = has_labels(settings, columns)
+    sieve.keep(label_all(sieve.recordings, settings, labelled=labelled))
     sieve.keep(reject_bad_targets(sieve.recordings, settings))
     facts = Facts(settings)
     gap_s = settings.segment_length / sample_rate if sample_rate else 0.0
@@ -136,7 +136,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         sieve.warnings += found.warnings
     recordings = sieve.recordings
     lists = [channels[recording.id] for recording in recordings]  # [recordings] of the channels read together
-    labelled = has_labels(settings, columns) or "labels" in columns
+    labelled = labelled or "labels" in columns
     names = class_names(recordings, settings) if labelled else []
     context = context_of(recordings, columns, names, settings)
     specs = context.specs(settings, stacked_channels(lists, settings))

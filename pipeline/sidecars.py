@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -106,9 +107,11 @@ def _load(path: bytes) -> dict[str, Any]:
     name = text(os.path.basename(path))
     try:
         if os.path.getsize(path) > _MOST_BYTES:
-            raise RejectError(Reason.BAD_SIDECAR, f"{name} has more than {_MOST_BYTES} bytes")
+            raise RejectError(Reason.BAD_SIDECAR, f"{name} beside it has more than {_MOST_BYTES} bytes")
         with open(path, encoding="utf-8") as file:
             values = json.load(file) if path.endswith(b".json") else yaml.safe_load(file)
+    except RejectError:
+        raise
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         message = " ".join(str(error).split())
         raise RejectError(Reason.BAD_SIDECAR, f"{name} beside it cannot be read: {message}") from error
@@ -167,6 +170,6 @@ def factors_of(sensitivity: Any) -> tuple[float, ...]:
         return ()
     given = sensitivity if isinstance(sensitivity, (list, tuple)) else [sensitivity]
     numbers = [_number({"sensitivity": each}, "sensitivity") for each in given]
-    if not numbers or any(not number for number in numbers):
+    if not numbers or any(not number or not math.isfinite(number) for number in numbers):
         raise ValueError(f"sensitivity={sensitivity} cannot be divided by")
     return tuple(1.0 / number for number in numbers if number)

@@ -40,12 +40,19 @@ def _parse_splits(value: Any) -> Any:
     return splits
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False
+
+
 def _as_values(value: Any) -> Any:
     """A mapping from field to values, which may be written as numbers or as one."""
     if not isinstance(value, dict):
         return value
     return {
-        str(field): tuple(str(each) for each in (values if isinstance(values, (list, tuple)) else [values]))
+        str(field): tuple(_text(each) for each in (values if isinstance(values, (list, tuple)) else [values]))
         for field, values in value.items()
     }
 
@@ -80,9 +87,14 @@ class SplitSettings:
     def _values(cls, splits: Any) -> Any:
         if isinstance(splits, (list, tuple)):  # pairs, as a dataset's own settings keep their order
             splits = dict(splits)
-        return (
-            {name: _as_values(each) for name, each in splits.items()} if isinstance(splits, dict) else splits
-        )
+        if not isinstance(splits, dict):
+            return splits
+        for name, share in splits.items():
+            if not isinstance(share, dict) and (isinstance(share, bool) or not _is_number(share)):
+                raise ValueError(
+                    f"{name}={share!r} is no fraction: write a number, or {{field: [value]}} in YAML"
+                )
+        return {name: _as_values(each) for name, each in splits.items()}
 
     @pydantic.field_validator("splits")
     @classmethod
@@ -95,7 +107,7 @@ class SplitSettings:
             if isinstance(share, dict):
                 if not share or not all(share.values()):
                     raise ValueError(f"{name} names no field or no value: write {name}: {{field: [value]}}")
-            elif isinstance(share, bool) or not 0 < share <= 1:
+            elif not 0 < share <= 1:
                 raise ValueError(f"{name}={share} must be above 0 and at most 1")
         fractions = fractions_of(splits)
         if fractions and abs(sum(fractions.values()) - 1) > 1e-6:
@@ -175,6 +187,11 @@ def assign_splits(
     """
     fractions = fractions_of(settings.splits)
     fixed = [recording.split for recording in recordings]
+    for recording in recordings:
+        if recording.split is not None and not _SPLIT_NAME.fullmatch(recording.split):
+            raise SplitError(
+                f"{recording.split!r} cannot be a split's name (manifest, {text(recording.id)}): use letters, digits and _"
+            )
     names = sorted({*settings.splits, *(name for name in fixed if name is not None)})
     if fixed and None not in fixed:  # the manifest decides all, so the settings' names mean nothing
         names = sorted({str(name) for name in fixed})
@@ -193,17 +210,16 @@ def assign_splits(
             f"{len(open_to_hash)} recordings fall into no split, such as {text(recordings[open_to_hash[0]].id)}: "
             "add a split with a fraction"
         )
-    warnings = _torn(groups, split_of, names)
     if "time" in settings.split_by:
         ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, gap_s)
-        return Assignment(names, split_of, groups, ranges, warnings)
+        return Assignment(names, split_of, groups, ranges, _torn(groups, split_of, names))
     positions = _positions(recordings, groups, open_to_hash, settings)
     ordered = sorted(fractions)
     edges = np.cumsum([fractions[name] for name in ordered])
     for index, position in zip(open_to_hash, positions, strict=True):
         place = min(int(np.searchsorted(edges, position, side="right")), len(edges) - 1)
         split_of[index] = names.index(ordered[place])
-    return Assignment(names, split_of, groups, {}, warnings)
+    return Assignment(names, split_of, groups, {}, _torn(groups, split_of, names))
 
 
 def _fields_of(

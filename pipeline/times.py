@@ -31,24 +31,31 @@ def parse_time_ns(value: Any) -> int | None:
     except InvalidOperation:
         pass
     try:
-        return _of_datetime(datetime.datetime.fromisoformat(_with_micros(str(value).strip())))
+        text, ns = _with_micros(str(value).strip())
+        return _of_datetime(datetime.datetime.fromisoformat(text)) + ns
     except ValueError:
         raise ValueError(f"{value!r} is no time: write ISO 8601, such as 2024-05-01T12:00:00Z") from None
 
 
-def _with_micros(text: str) -> str:
-    """As Python 3.10 reads it: +00:00 for Z, and six digits of the second."""
+def _with_micros(text: str) -> tuple[str, int]:
+    """As Python 3.10 reads it, with +00:00 for Z and six digits of the second; and the nanoseconds after these."""
     text = text.removesuffix("Z") + "+00:00" if text.endswith("Z") else text
     head, point, rest = text.partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-    return f"{head}.{digits[:6]:0<6}{rest[len(digits) :]}" if point and digits else text
+    if not (point and digits):
+        return text, 0
+    return f"{head}.{digits[:6]:0<6}{rest[len(digits) :]}", int(f"{digits[6:9]:0<3}")
 
 
 def _of_datetime(value: datetime.datetime) -> int:
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.timezone.utc)
     elapsed = value - _EPOCH
-    return (elapsed.days * 86_400 + elapsed.seconds) * 10**9 + elapsed.microseconds * 1000
+    return (
+        (elapsed.days * 86_400 + elapsed.seconds) * 10**9
+        + elapsed.microseconds * 1000
+        + getattr(value, "nanosecond", 0)
+    )
 
 
 def to_iso(time_ns: int) -> str:

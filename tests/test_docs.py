@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from spectrabeam.pipeline.settings import table
+from spectrabeam.pipeline.config import table
 from tests.helpers.pipelines import extract
 from tests.helpers.signals import write_recordings
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_settings_page_lists_every_setting_as_it_is():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page.endswith("\n\n" + table()), (
-        "run: python -c 'from spectrabeam.pipeline.settings import table; print(table())'"
+        "run: python -c 'from spectrabeam.pipeline.config import table; print(table())'"
     )
 
 

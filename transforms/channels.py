@@ -84,6 +84,10 @@ def channel_lists(description: Description, choice: ChannelChoice, count: int) -
       RejectError: a channel that is asked for is not there.
     """
     picked = [_find(name, description, count) for name in choice.picked] or list(range(count))
+    if len(set(picked)) < len(picked):
+        raise RejectError(
+            Reason.CHANNEL_MISMATCH, f"channels={','.join(choice.picked)} name one of its channels twice"
+        )
     return [(channel,) for channel in picked] if choice.mode == "each" else [tuple(picked)]
 
 

@@ -193,7 +193,7 @@ def test_summary_reconciles_and_says_where_the_time_went(tmp_path):
     for line in (
         "Recordings  30 matched = 30 used + 0 rejected",
         "Segments    30 planned = 30 examples + 0 rejected",
-        "1 files of other kinds",
+        "1 file of other kinds",
         "Stages ",
         "Bound by    starting",
         "spectrabeam inspect",
@@ -240,7 +240,7 @@ def test_the_numbers_of_the_summary_are_beam_metrics(tmp_path):
         plan = make_plan(match(settings.input, settings), settings)
         work = folder.prepare(layout, plan, settings)
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={LOCAL_RUNNER}"]))
-        build.build(pipeline, layout, work.todo, settings)
+        build.build(pipeline, layout, work.todo, plan.specs, settings)
         result = pipeline.run()
         result.wait_until_finish()
     counters = {

@@ -39,7 +39,7 @@ def test_cut_wav_is_used_with_a_warning_in_the_ledger(tmp_path):
     extract(tmp_path / "in", tmp_path / "out", "--splits", "train=1")
     [row] = pq.read_table(tmp_path / "out" / "recordings.parquet").to_pylist()
     assert (row["frames"], row["frames_declared"]) == (700, 1000)
-    assert row["warnings"] == ["the header promises 1000 frames, 700 are there"]
+    assert row["warnings"] == ["the header promises 1000 frames, 700 frames are there"]
     assert metadata(tmp_path / "out")["counts"]["segments"]["examples"] == 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spectrabeam.pipeline.cut import NO_LABEL
 from spectrabeam.pipeline.match import Found, Matches
 from spectrabeam.pipeline.plan import Plan, make_plan
 from spectrabeam.pipeline.settings import Settings
@@ -44,3 +45,20 @@ def split_of(result: Plan) -> dict[str, str | None]:
 def rejected(result: Plan) -> list[tuple[bytes, Reason, str]]:
     """Recording, reason and message of each reject."""
     return [(reject.recording, reject.reason, reject.message) for reject in result.rejects]
+
+
+def segments_of(result: Plan) -> dict[str, dict[str, int]]:
+    """Split to label to planned segments, counted in the parts; the label is "" where there is none."""
+    table: dict[str, dict[str, int]] = {}
+    for shard in result.shards:
+        counts = table.setdefault(shard.name.split, {})
+        for row in result.part(shard).to_pylist():
+            label = (row["context"] or {}).get("label", NO_LABEL)
+            name = "" if label == NO_LABEL or result.label_names is None else result.label_names[label]
+            counts[name] = counts.get(name, 0) + row["count"]
+    return table
+
+
+def order_of(result: Plan) -> list[bytes]:
+    """The recording of each block, in the order of the shards."""
+    return [name for shard in result.shards for name in result.part(shard).column("recording").to_pylist()]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import pytest
+
 from spectrabeam.pipeline.config import add_flags, load_settings
-from spectrabeam.pipeline.settings import Settings
+from spectrabeam.pipeline.settings import Settings, SettingsError
 
 
 def load(*flags: str, config: Path | None = None) -> Settings:
@@ -14,3 +16,10 @@ def load(*flags: str, config: Path | None = None) -> Settings:
     parser = argparse.ArgumentParser()
     add_flags(parser)
     return load_settings(parser.parse_args([*flags, *(("--config", str(config)) if config else ())]))
+
+
+def refused(*flags: str, config: Path | None = None) -> str:
+    """Why the settings are refused."""
+    with pytest.raises(SettingsError) as caught:
+        load(*flags, config=config)
+    return str(caught.value)

@@ -1,36 +1,13 @@
-"""Matched files to usable recordings: labels, the one sample rate, and what is rejected with which reason."""
+"""Matched files to usable recordings: headers, the one sample rate, and what is rejected with which reason."""
 
 import pytest
 
 from spectrabeam.pipeline.match import Found
-from spectrabeam.pipeline.plan import split_table
 from spectrabeam.pipeline.settings import SettingsError
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import found, plan, rejected
 from tests.helpers.signals import noise, write_wav
-
-
-def test_labels_are_classes_by_sorted_name():
-    files = found("inner/1.raw", "outer/1.raw", "ball/1.raw", "ball/2.raw", "odd.raw")
-    result = plan(files, label_from="path:^(?P<label>[a-z]+)/", splits={"all": 1.0})
-    assert result.label_names == ["ball", "inner", "outer"]
-    rows = result.blocks.to_pylist()
-    assert {row["recording"].split(b"/")[0]: row["label"] for row in rows} == {
-        b"ball": 0,
-        b"inner": 1,
-        b"outer": 2,
-    }
-    assert split_table(result) == {"all": {"ball": 2, "inner": 1, "outer": 1}}
-    message = "label_from=path:^(?P<label>[a-z]+)/ finds no label in the path: mend the expression, or leave the file out"
-    assert rejected(result) == [(b"odd.raw", Reason.LABEL_MISSING, message)]
-
-
-def test_without_labels_there_are_no_names():
-    result = plan(found("a.raw"), splits={"all": 1.0})
-    assert result.label_names is None
-    assert result.blocks.column("label").to_pylist() == [None]
-    assert split_table(result) == {"all": {"": 1}}
 
 
 def wavs(tmp_path, **rates):
@@ -55,13 +32,65 @@ def test_other_rates_than_the_given_one_are_rejected(tmp_path):
     ((recording, reason, message),) = rejected(result)
     assert (recording, reason) == (b"b.wav", Reason.RATE_MISMATCH)
     assert "sample_rate=44100 Hz" in message
-    assert "8000 Hz is expected: resample the file, or set sample_rate" in message
+    assert "8000 Hz is expected: set resample, or sample_rate" in message
     assert result.segments == 1
 
 
-def test_headerless_files_without_their_settings_are_refused():
-    with pytest.raises(SettingsError, match="raw_dtype is not set, and headerless files do not say it"):
-        plan(found("a.raw"), raw_dtype=None)
+def test_other_rates_than_the_given_one_are_resampled_where_that_is_set(tmp_path):
+    result = plan(wavs(tmp_path, a=8000, b=44100), sample_rate=8000, resample=True, splits={"all": 1.0})
+    assert (result.sample_rate, result.resampled, result.rejects) == (8000, 1, [])
+    assert result.segments == 2  # 64 samples at 44100 Hz become 12
+    ends = {row["recording"]: row["end"] for row in result.part(result.shards[0]).to_pylist()}
+    assert ends == {b"a.wav": L, b"b.wav": 12}
+    assert {row["id"]: row["sample_rate"] for row in result.recordings.to_pylist()} == {
+        "a.wav": 8000,
+        "b.wav": 44100,
+    }
+
+
+def test_rates_that_lie_too_far_apart_are_rejected_even_so(tmp_path):
+    result = plan(wavs(tmp_path, a=8000, b=30), sample_rate=8000, resample=True)
+    ((recording, reason, message),) = rejected(result)
+    assert (recording, reason) == (b"b.wav", Reason.RATE_MISMATCH)
+    assert message == (
+        "sample_rate=30 Hz, and 8000 Hz is expected: rates may differ by a factor of 256; state the right one in a "
+        "manifest"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"raw_dtype": None},
+            r"raw_dtype is not set, and headerless files do not say it: .* \(for a\.raw\)$",
+        ),
+        (
+            {"sample_rate": None},
+            "sample_rate is not set, and a.raw does not say it: give it in Hz, such as --sample-rate 25600, in a "
+            "manifest, or in a sidecar",
+        ),
+    ],
+)
+def test_headerless_files_without_their_settings_are_refused(values, message):
+    with pytest.raises(SettingsError, match=message):
+        plan(found("a.raw"), **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "what"), [({"raw_dtype": "<c8"}, "<c8"), ({"iq": True, "raw_channels": 2}, "I and Q")]
+)
+def test_complex_samples_are_rejected_by_features_that_take_real_ones(values, what):
+    ((_, reason, message),) = rejected(plan(found("a.raw", frames=4 * L), **values))
+    assert reason is Reason.COMPLEX_SAMPLES
+    assert message.startswith(f"samples are complex ({what}), and the features take real ones: store ")
+
+
+def test_a_sensitivity_for_all_is_the_factor_of_those_that_say_none():
+    result = plan(found("a.raw"), sensitivity=100.0, unit="g", splits={"all": 1.0})
+    assert result.unit == "g"
+    (row,) = result.part(result.shards[0]).to_pylist()
+    assert row["source"]["factors"] == [0.01]
 
 
 def test_recordings_that_cannot_be_used_are_rejects_of_the_plan(tmp_path):

@@ -1,6 +1,6 @@
 """The ledger: every matched recording, before anything is read and after."""
 
-from spectrabeam.pipeline.ledger import completed
+from spectrabeam.pipeline.ledger import SCHEMA, completed
 from spectrabeam.transforms.rejects import Reason, Reject
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import found, plan, rejected
@@ -35,3 +35,26 @@ def test_ledger_is_completed_by_what_was_rejected_since():
     assert after.column("segments_planned").to_pylist() == [4, 4, 4]
     assert after.column("segments_rejected").to_pylist() == [3, 0, 0]
     assert after.column("segments_written").to_pylist() == [1, 4, 4]
+
+
+def test_a_recording_that_is_cut_by_time_is_in_several_splits_and_shards():
+    given = {"split_by": "time", "splits": {"train": 0.5, "test": 0.5}}
+    (row,) = plan(found("a.raw", frames=100 * L), **given).recordings.to_pylist()
+    assert sorted(row["split"].split(",")) == ["test", "train"]
+    assert row["shards"] == ["test-00000", "train-00000"]
+    assert row["segments_planned"] == 99
+
+
+def test_a_recording_that_was_dropped_keeps_its_line_with_what_its_header_says():
+    result = plan(
+        found("a/1.raw", "x.raw", frames=2 * L), label_from="path:^(?P<label>.)/", splits={"all": 1.0}
+    )
+    rows = {row["id"]: row for row in result.recordings.to_pylist()}
+    assert rows["a/1.raw"]["label"] == "a"
+    assert (rows["x.raw"]["frames"], rows["x.raw"]["dtype"], rows["x.raw"]["split"]) == (2 * L, "<f4", None)
+    assert (rows["x.raw"]["segments_planned"], rows["x.raw"]["shards"], rows["x.raw"]["label"]) == (
+        0,
+        [],
+        None,
+    )
+    assert result.recordings.schema.equals(SCHEMA)

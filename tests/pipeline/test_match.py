@@ -5,9 +5,12 @@ import re
 
 import pytest
 
-from spectrabeam.pipeline.match import NoMatchError, match
+from spectrabeam.pipeline.match import NoMatchError, match, match_listed
+from spectrabeam.pipeline.plan import plan_inputs
+from spectrabeam.transforms.formats.choose import READERS
 from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason
+from tests.helpers.plans import settings
 
 AUTO = ReadSettings()
 
@@ -182,6 +185,10 @@ def test_a_folder_that_cannot_be_listed_is_a_reject(tree, monkeypatch):
     assert message == "the folder cannot be listed: Permission denied"
 
 
+def kinds(*formats):
+    return ", ".join(f"*{suffix}" for name in formats for suffix in READERS[name].suffixes)
+
+
 OTHERS = " (files of other names: give a glob, such as 'folder/**/*.bin', and --input-format)"
 
 
@@ -194,10 +201,10 @@ def test_inputs_that_cannot_be_matched_are_refused_each_with_its_cause(tree):
     )
     assert (
         refused(folder / "*.flac")
-        == f"input={folder}/*.flac matches no recording: looked for *.raw or *.wav{OTHERS}"
+        == f"input={folder}/*.flac matches no recording: looked for {kinds(*READERS)}{OTHERS}"
     )
     assert refused(folder / "empty", settings=ReadSettings(input_format="wav")) == (
-        f"input={folder}/empty matches no recording: looked for *.wav{OTHERS}, left out 1 files of other kinds"
+        f"input={folder}/empty matches no recording: looked for {kinds('wav')}{OTHERS}, left out 1 files of other kinds"
     )
 
 
@@ -215,3 +222,72 @@ def test_two_files_of_one_id_are_refused_with_the_cure(tree):
         message,
     )
     assert ids(folder) == [b"day1/1.raw", b"day2/1.raw"]
+
+
+def listed(names, *inputs, beside="/not/there"):
+    return match_listed(names, tuple(map(str, inputs)), str(beside), AUTO)
+
+
+def test_what_a_manifest_lists_is_found_below_the_inputs_or_beside_it(tree):
+    folder = tree("a/1.raw", "b.raw", "c.raw")
+    for inputs, beside in (((folder,), "/not/there"), ((), folder)):
+        matches = listed(["b.raw", "a/1.raw"], *inputs, beside=beside)
+        assert [(item.recording, item.listed_as) for item in matches.found] == [
+            (b"a/1.raw", "a/1.raw"),
+            (b"b.raw", "b.raw"),
+        ]
+        assert [item.uri for item in matches.found] == [
+            os.fsencode(folder / "a/1.raw"),
+            os.fsencode(folder / "b.raw"),
+        ]
+        assert matches.left_out == ({"files not in the manifest": 1} if inputs else {})
+
+
+def test_absolute_paths_hidden_files_and_any_name_can_be_listed(tree):
+    folder = tree("a.raw", ".hidden.raw", "noending")
+    matches = listed([str(folder / "a.raw"), ".hidden.raw", "noending"], folder)
+    assert [item.listed_as for item in matches.found] == [".hidden.raw", str(folder / "a.raw"), "noending"]
+    assert [item.format for item in matches.found] == ["raw", "raw", None]
+    assert matches.found[1].recording == b"a.raw"  # as without a manifest
+
+
+def test_an_absolute_path_outside_the_inputs_is_its_own_id(tree):
+    folder = tree("in/a.raw", "out/b.raw")
+    (item,) = listed([str(folder / "out/b.raw")], folder / "in").found
+    assert item.recording == os.fsencode(folder / "out/b.raw").lstrip(b"/")
+
+
+def test_what_is_listed_and_no_file_is_a_reject(tree):
+    folder = tree("a.raw", "sub.raw/x.raw")
+    os.mkfifo(folder / "pipe.raw")
+    matches = listed(["a.raw", "gone.raw", "pipe.raw", "sub.raw"], beside=folder)
+    assert [(each.recording, each.reason) for each in matches.rejects] == [
+        (b"gone.raw", Reason.NOT_FOUND),
+        (b"pipe.raw", Reason.NOT_A_FILE),
+        (b"sub.raw", Reason.NOT_A_FILE),
+    ]
+    assert matches.rejects[0].message == f"the manifest names it, and there is no {folder}/gone.raw"
+    both = listed(["gone.raw"], folder, folder / "sub.raw").rejects[0].message
+    assert both == f"the manifest names it, and there is no {folder}/gone.raw or {folder}/sub.raw/gone.raw"
+
+
+def test_a_listed_name_that_no_file_can_have_is_a_reject():
+    (reject,) = listed(["a\0b.raw"]).rejects
+    assert reject.recording == b"a\0b.raw"
+
+
+def test_a_listed_object_of_a_store_is_told_as_such(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("uri\ngs://bucket/a.raw\n")
+    with pytest.raises(ValueError, match="object stores cannot be read yet"):
+        plan_inputs(settings(manifest=str(path)), None)
+
+
+def test_tables_are_recordings_only_where_they_are_alone_or_named(tree):
+    folder = tree("a.raw", "labels.csv", "only/b.csv")
+    matches = match((str(folder),), AUTO)
+    assert [item.recording for item in matches.found] == [b"a.raw"]
+    assert matches.left_out == {"tables beside recordings of other formats": 2}
+    assert ids(folder / "only") == [b"b.csv"]
+    assert ids(folder, folder / "labels.csv") == [b"a.raw", b"labels.csv"]
+    assert ids(folder / "*.*") == [b"a.raw", b"labels.csv"]

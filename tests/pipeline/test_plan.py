@@ -1,18 +1,15 @@
-"""The plan: every segment once, splits that depend on the id alone, shards of even size, what is left out."""
+"""The plan: every segment once, in one split and shard, the table of what goes where, and what is left out."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spectrabeam.pipeline.plan import cut_evenly, split_table
-from spectrabeam.pipeline.settings import example_specs
-from spectrabeam.transforms.parts import SCHEMA
+from spectrabeam.pipeline.settings import SettingsError
+from spectrabeam.transforms import parts
 from spectrabeam.transforms.rejects import Reason
-from spectrabeam.transforms.schema import example_bytes
 from spectrabeam.transforms.segment import SegmentSettings, cut_blocks
 from tests.helpers.plans import SEGMENT_LENGTH as L
-from tests.helpers.plans import found, names, plan, rejected, settings, split_of
+from tests.helpers.plans import found, names, order_of, plan, rejected, segments_of, split_of
 
 
 def test_every_segment_of_every_channel_is_in_one_shard():
@@ -23,29 +20,33 @@ def test_every_segment_of_every_channel_is_in_one_shard():
         rows = result.part(shard).to_pylist()
         assert sum(row["count"] for row in rows) == shard.segments > 0
         segments += [
-            (r["recording"], r["channel"], r["start"] + 48 * k) for r in rows for k in range(r["count"])
+            (r["recording"], tuple(r["channels"]), r["start"] + 48 * k)
+            for r in rows
+            for k in range(r["count"])
         ]
     expected = []
     for item in files:
         starts, counts = cut_blocks(item.size // 8, SegmentSettings(segment_length=L, hop_length=48))
         for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-            expected += [(item.recording, c, start + 48 * k) for c in (0, 1) for k in range(count)]
+            expected += [(item.recording, (c,), start + 48 * k) for c in (0, 1) for k in range(count)]
     assert sorted(segments) == sorted(expected)
     assert result.segments == len(expected)
-    assert result.blocks.schema.names == SCHEMA.names
 
 
-def test_splits_get_their_share_of_the_recordings():
-    assigned = list(split_of(plan(found(*names(4000)))).values())
-    for split, share in (("train", 0.8), ("validation", 0.1), ("test", 0.1)):
-        spread = np.sqrt(share * (1 - share) * 4000)  # of a binomial distribution
-        assert abs(assigned.count(split) - share * 4000) < 4 * spread
-
-
-def test_split_of_a_recording_does_not_depend_on_the_others_nor_on_its_place_or_size():
-    whole = split_of(plan(found(*names(200))))
-    some = split_of(plan(found(*names(200)[::3], frames=3 * L), num_shards=7, shard_size=1000))
-    assert some == {name: whole[name] for name in some}
+def test_a_part_holds_all_that_a_worker_needs(tmp_path):
+    result = plan(found("a/1.raw", frames=2 * L), label_from="path:^(?P<label>.)", splits={"all": 1.0})
+    (shard,) = result.shards
+    table = result.part(shard)
+    assert table.schema.equals(parts.schema(pa.struct([("label", pa.int64())]), pa.struct([])))
+    path = str(tmp_path / "part")
+    parts.write_part(path, shard.name, table)
+    (block,) = parts.read_part(path).blocks
+    assert (block.recording, block.channels, block.start, block.count) == (b"a/1.raw", (0,), 0, 2)
+    assert (block.end, block.sample_rate, dict(block.context)) == (2 * L, 1000.0, {"label": 0})
+    source = block.source
+    assert (source.uri, source.format, source.size) == (b"/not/there/a/1.raw", "raw", 8 * L)
+    assert (source.frames, source.sample_rate, source.factors, source.overrides) == (2 * L, 1000.0, (), "")
+    assert (block.paired, block.vectors, block.start_time_ns) == (None, {}, None)
 
 
 def test_all_segments_of_a_recording_are_in_one_split():
@@ -62,91 +63,67 @@ def test_seed_chooses_splits_and_order():
     one, other = (plan(found(*names(100)), seed=seed) for seed in (0, 1))
     assert split_of(one) != split_of(other)
     whole = {"splits": {"all": 1.0}}
-    orders = [
-        plan(found(*names(100)), seed=seed, **whole).blocks.column("recording").to_pylist() for seed in (0, 1)
-    ]
+    orders = [order_of(plan(found(*names(100)), seed=seed, **whole)) for seed in (0, 1)]
     assert orders[0] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1])
 
 
 def test_rows_are_scattered():
     result = plan(found(*names(400)), splits={"all": 1.0})
-    order = [int(name[1:6]) for name in result.blocks.column("recording").to_pylist()]
+    order = [int(name[1:6]) for name in order_of(result)]
     assert abs(np.corrcoef(order, np.arange(400))[0, 1]) < 0.2
-
-
-def test_composed_and_decomposed_names_fall_into_the_same_split():
-    composed, decomposed = [f"caf\u00e9{number}.raw" for number in range(60)], []
-    decomposed = [name.replace("\u00e9", "e\u0301") for name in composed]
-    one, other = split_of(plan(found(*composed))), split_of(plan(found(*decomposed)))
-    assert [one[name] for name in composed] == [other[name] for name in decomposed]
-    assert len(set(one.values())) > 1
 
 
 def test_names_that_are_no_utf8_can_be_planned():
     assert plan(found(b"\xff.raw", b"\xfe.raw")).segments == 2
 
 
-@given(counts=st.lists(st.integers(1, 50), min_size=1, max_size=60), data=st.data())
-def test_cutting_leaves_no_run_empty_and_is_even(counts, data):
-    runs = data.draw(st.integers(1, len(counts)))
-    ends = cut_evenly(np.array(counts), runs)
-    assert len(ends) == runs
-    assert ends[-1] == len(counts)
-    assert (np.diff([0, *ends]) > 0).all()
-    target = sum(counts) / runs
-    if max(counts) <= target:  # otherwise a single item may be more than a run should be
-        sums = np.diff([0, *np.cumsum(counts)[np.array(ends) - 1]])
-        assert np.abs(sums - target).max() <= max(counts)
+def test_labels_are_classes_by_sorted_name():
+    files = found("inner/1.raw", "outer/1.raw", "ball/1.raw", "ball/2.raw", "odd.raw")
+    result = plan(files, label_from="path:^(?P<label>[a-z]+)/", splits={"all": 1.0})
+    assert result.label_names == ["ball", "inner", "outer"]
+    rows = [row for shard in result.shards for row in result.part(shard).to_pylist()]
+    assert {row["recording"].split(b"/")[0]: row["context"]["label"] for row in rows} == {
+        b"ball": 0,
+        b"inner": 1,
+        b"outer": 2,
+    }
+    assert segments_of(result) == {"all": {"ball": 2, "inner": 1, "outer": 1}}
+    message = (
+        "label_from=path:^(?P<label>[a-z]+)/ finds no label: mend the expression, leave the file out, or set "
+        "missing_label=keep"
+    )
+    assert rejected(result) == [(b"odd.raw", Reason.LABEL_MISSING, message)]
 
 
-@pytest.mark.parametrize(
-    ("counts", "runs", "ends"),
-    [
-        ([1] * 10, 3, [3, 7, 10]),
-        ([4, 1, 1, 1, 1], 2, [1, 5]),
-        ([1, 1, 1, 1, 4], 2, [4, 5]),
-        ([9, 1, 1], 3, [1, 2, 3]),  # none empty, though the first fills all three
-        ([1, 1, 9], 3, [1, 2, 3]),
-        ([5], 1, [1]),
-        ([], 0, []),
-    ],
-)
-def test_cuts_of_small_sequences(counts, runs, ends):
-    assert cut_evenly(np.array(counts, np.int64), runs) == ends
+def test_without_labels_there_are_no_names_and_no_key():
+    result = plan(found("a.raw"), splits={"all": 1.0})
+    assert result.label_names is None
+    assert "label" not in result.specs
+    assert result.part(result.shards[0]).schema.field("context").type == pa.struct([])
+    assert result.table == {("all", ""): (1, 1, 1)}
 
 
-def test_shard_size_bounds_the_estimated_bytes():
-    each = example_bytes(example_specs(settings()))
-    for number, shards in ((10, 10), (9, 12), (100, 1), (99, 2)):
-        result = plan(found(*names(100)), splits={"all": 1.0}, shard_size=number * each)
-        assert len(result.shards) == shards
-        assert max(shard.segments for shard in result.shards) <= number
-    assert [str(shard.name) for shard in result.shards] == ["all-00000", "all-00001"]
-
-
-@pytest.mark.parametrize(("num_shards", "expected"), [(1, 1), (7, 7), (100, 100), (5000, 100)])
-def test_number_of_shards_is_the_given_one_but_at_most_one_a_block(num_shards, expected):
-    result = plan(found(*names(100)), splits={"all": 1.0}, num_shards=num_shards)
-    assert len(result.shards) == expected
-    sizes = [shard.segments for shard in result.shards]
-    assert max(sizes) - min(sizes) <= 1
-
-
-@pytest.mark.parametrize("num_shards", [1, 3, 5, 10, 64])
-def test_given_shards_are_shared_by_size_with_one_at_least(num_shards):
-    result = plan(found(*names(1000)), num_shards=num_shards)
-    sizes = {split: sum(counter.values()) for split, counter in split_table(result).items()}
-    shards = {split: sum(shard.name.split == split for shard in result.shards) for split in sizes}
-    assert sum(shards.values()) == max(3, num_shards)
-    for split, size in sizes.items():
-        share = num_shards * size / 1000
-        assert shards[split] == 1 or abs(shards[split] - share) < 1.5
+def test_table_counts_groups_recordings_and_segments_as_the_parts_have_them():
+    files = found(*(f"{label}/{number}.raw" for label in "ab" for number in range(40)), frames=3 * L)
+    given = {"label_from": "path:^(?P<label>.)/", "fields_from": r"path:/(?P<ten>\d)", "split_by": "ten"}
+    result = plan(files, **given)
+    counted = {}
+    for shard in result.shards:
+        for row in result.part(shard).to_pylist():
+            key = shard.name.split, "ab"[row["context"]["label"]]
+            groups, recordings, segments = counted.setdefault(key, [set(), set(), 0])
+            groups.add(row["recording"].split(b"/")[1][:1])
+            recordings.add(row["recording"])
+            counted[key][2] = segments + row["count"]
+    assert result.table == {key: (len(g), len(r), n) for key, (g, r, n) in counted.items()}
+    assert sum(segments for _, _, segments in result.table.values()) == 240
 
 
 def test_an_empty_split_is_a_warning_and_has_no_shard():
     result = plan(found("a.raw"), splits={"train": 0.999999, "rare": 0.000001})
     assert [str(shard.name) for shard in result.shards] == ["train-00000"]
+    assert result.splits == ["rare", "train"]
     assert result.warnings == ["split rare is empty"]
 
 
@@ -155,6 +132,37 @@ def test_hops_above_the_segment_length_are_a_warning_with_the_unused_share():
     assert result.warnings == [
         f"hop_length={4 * L} is above segment_length={L}: 75% of the samples are not used"
     ]
+
+
+def test_a_split_without_a_class_and_a_class_without_examples_are_warnings():
+    files = found("a/1.raw", "a/2.raw", "b/1.raw")
+    result = plan(
+        files,
+        fields_from=r"path:/(?P<number>\d)",
+        label_from="path:^(?P<label>.)/",
+        label_names="a,b,c",
+        splits={"test": {"number": "2"}, "train": 1.0},
+    )
+    assert "split test has no example of b, c" in result.warnings
+    assert "split train has no example of c" in result.warnings
+    assert "no example of c" in result.warnings
+
+
+def test_a_group_that_is_most_of_a_split_of_many_groups_is_a_warning():
+    others = found("b.raw", "c.raw", "d.raw", "e.raw", "f.raw", frames=2 * L)
+    (warning,) = plan(found("a.raw", frames=12 * L) + others, splits={"all": 1.0}).warnings
+    assert warning == "group a.raw is 55% of split all, which has 6 groups"
+    assert plan(found("a.raw", frames=10 * L) + others, splits={"all": 1.0}).warnings == []
+    assert plan(found("a.raw", frames=12 * L), splits={"all": 1.0}).warnings == []
+
+
+def test_much_padding_is_a_warning():
+    (warning,) = plan(found(*names(4), frames=40), splits={"all": 1.0}).warnings
+    assert warning == (
+        "4 of 4 segments are padded, 38% of all samples are zeros: check the sample type, or set a segment_length "
+        f"below {L}"
+    )
+    assert plan(found(*names(4), frames=48), splits={"all": 1.0}).warnings == []
 
 
 def test_recordings_with_too_few_real_samples_are_rejects_with_the_rule():
@@ -178,14 +186,46 @@ def test_segments_that_are_not_wanted_are_counted_for_each_channel():
     assert result.segments == 8
 
 
+def test_channels_that_are_not_there_are_a_reject():
+    result = plan(found("a.raw", frames=2 * L), raw_channels=2, channels="0,2")
+    assert rejected(result) == [
+        (b"a.raw", Reason.CHANNEL_MISMATCH, "there is no channel 2: the recording has 2, from 0")
+    ]
+    assert plan(found("a.raw", frames=2 * L), raw_channels=2, channels="0,1").segments == 2
+
+
+def test_stacked_channels_make_one_example_with_an_axis_for_them():
+    result = plan(found("a.raw", frames=6 * L), raw_channels=3, channels="stack:2,0")
+    assert result.segments == 2
+    (row,) = result.part(result.shards[0]).to_pylist()
+    assert row["channels"] == [2, 0]
+    assert result.specs["spectrum"].shape == (2, L // 2 + 1)
+    assert "channel" not in result.specs
+    with pytest.raises(
+        SettingsError, match="batch_size=2 must hold the 3 channels that are stacked: raise it"
+    ):
+        plan(found("a.raw", frames=6 * L), raw_channels=3, channels="stack", batch_size=2)
+
+
 def test_the_same_input_gives_the_same_plan():
     files = found(*names(50), frames=1000)
     one, other = plan(files, num_shards=9), plan(files, num_shards=9)
     assert one.shards == other.shards
     assert one.blocks.equals(other.blocks)
+    assert one.sources.equals(other.sources)
     assert one.recordings.equals(other.recordings)
 
 
 def test_no_recordings_give_an_empty_plan():
     result = plan([])
     assert (result.shards, result.segments, result.recordings.num_rows) == ([], 0, 0)
+
+
+def test_keys_of_an_example_follow_from_the_settings():
+    plain = {"channel", "recording", "sample_rate", "spectrum", "start", "valid"}
+    assert set(plan(found("a.raw")).specs) == plain
+    given = {"label_from": "path:(?P<label>.)(?P<second>.)", "keep_waveform": "int16", "carry": "second"}
+    more = plan(found("ab.raw"), segment_length=9, **given).specs
+    assert set(more) == plain | {"label", "waveform", "second"}
+    assert (more["waveform"].dtype, more["waveform"].shape, more["spectrum"].shape) == ("int16", (9,), (5,))
+    assert (more["label"].dtype, more["second"].dtype) == ("int64", "bytes")

@@ -1,132 +1,118 @@
-"""Settings: where they come from, which one wins, every check, and what names them."""
+"""The settings of a run: every check of a value, what is stored, and what names and compares them."""
 
-import argparse
-import dataclasses
 import json
 
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 
-from spectrabeam.pipeline.settings import (
-    Settings,
-    content_settings,
-    differences,
-    example_specs,
-    fingerprint,
-    stored_settings,
-)
-from tests.helpers.pipelines import run
-from tests.helpers.settings import load
-from tests.helpers.signals import noise, write_raw
-
-
-def test_flags_win_over_the_file_and_the_file_over_defaults(config):
-    path = config({"segment_length": 512, "batch_size": 8, "input": "data/"})
-    settings = load("--batch-size", "4", config=path)
-    assert (settings.segment_length, settings.batch_size, settings.seed) == (512, 4, 0)
-    assert settings.input == ("data/",)
-    assert load("--input", "a", "b", "--input", "c", config=path).input == ("a", "b", "c")
-
-
-def test_documented_defaults():
-    settings = load()
-    assert (settings.segment_length, settings.hop, settings.batch_size, settings.tail) == (
-        16384,
-        16384,
-        64,
-        "pad",
-    )
-    assert (settings.shard_size, settings.max_reject_fraction, settings.jit) == (128 << 20, 0.05, "auto")
-    assert (settings.raw_dtype, settings.sample_rate, settings.compression) == (None, None, "none")
-    assert settings.splits == {"train": 0.8, "validation": 0.1, "test": 0.1}
-
-
-def test_a_null_in_the_file_is_the_default(config):
-    assert load(config=config("segment_length: null\n")) == load()
-    assert load(config=config("")) == load()
-
-
-def test_numbers_that_yaml_reads_as_text_are_numbers(config):
-    features = load(config=config("features: {spectrum: {kind: log_spectrum, epsilon: 1e-6}}")).features
-    assert features["spectrum"].epsilon == 1e-6
+from spectrabeam.pipeline.settings import content_settings, differences, fingerprint, stored_settings
+from tests.helpers.settings import load, refused
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
+    ("values", "message"),
     [
-        ("1000", 1000),
-        ("64B", 64),
-        ("2kB", 2000),
-        ("1.5 MB", 1_500_000),
-        ("128MiB", 128 << 20),
-        ("1GiB", 1 << 30),
+        ({"segment_lenght": 5}, "segment_lenght: no such setting (FILE): did you mean segment_length?"),
+        ({"xyzzy": 5}, "xyzzy: no such setting (FILE)"),
+        ({5: 5}, "5: no such setting (FILE)"),
+        ({"segment_length": 0}, "segment_length=0 (FILE): input should be greater than or equal to 1"),
+        ({"segment_length": "long"}, "segment_length='long' (FILE): input should be a valid integer"),
+        ({"hop_length": 0}, "hop_length=0 (FILE): input should be greater than or equal to 1"),
+        ({"tail": "cut"}, "tail='cut' (FILE): input should be 'pad' or 'drop'"),
+        ({"sample_rate": float("nan")}, "sample_rate=nan (FILE): input should be"),
+        ({"batch_size": 0}, "batch_size=0 (FILE): input should be greater than or equal to 1"),
+        (
+            {"max_reject_fraction": 1.5},
+            "max_reject_fraction=1.5 (FILE): input should be less than or equal to 1",
+        ),
+        (
+            {"shard_size": "128 lots"},
+            "shard_size (FILE): '128 lots' is no size: write bytes or a number with kB",
+        ),
+        ({"splits": "train"}, "splits (FILE): 'train': write each split once as NAME=FRACTION"),
+        ({"splits": "a=0.5,a=0.5"}, "splits (FILE): 'a=0.5,a=0.5': write each split once"),
+        (
+            {"splits": {"1st": 1.0}},
+            "splits (FILE): '1st' cannot be a split's name: use letters, digits and _",
+        ),
+        ({"splits": {"a": 1.5}}, "splits (FILE): a=1.5 must be above 0 and at most 1"),
+        ({"splits": {"a": 1.0, "b": 0}}, "splits (FILE): b=0.0 must be above 0 and at most 1"),
+        ({"splits": {"a": 0.5, "b": 0.4}}, "splits (FILE): the fractions add up to 0.9, not to 1"),
+        ({"splits": {"a": "half"}}, "splits (FILE): a='half' is no fraction: write a number"),
+        ({"splits": {"a": True}}, "splits (FILE): a=True is no fraction: write a number"),
+        ({"splits": {}}, "splits (FILE): no split is named: write NAME=FRACTION"),
+        (
+            {"splits": {"a": {"load": []}}},
+            "splits (FILE): a names no field or no value: write a: {field: [value]}",
+        ),
+        ({"splits": {"a": {}}}, "splits (FILE): a names no field or no value"),
+        (
+            {"splits": {"a": {"load": 3}, "b": 0.9, "c": 0.2}},
+            "splits (FILE): the fractions add up to 1.1, not to 1",
+        ),
+        (
+            {"split_by": "recording,day"},
+            "split_by (FILE): recording stands alone: a recording has one value of",
+        ),
+        ({"duplicates": "maybe"}, "duplicates='maybe' (FILE): input should be 'off', 'warn' or 'reject'"),
+        (
+            {"label_from": "regex:x"},
+            "label_from (FILE): 'regex:x' must begin with path: or member: and a regular expression, or file: or "
+            "sidecar: and a name",
+        ),
+        (
+            {"label_from": "file:"},
+            "label_from (FILE): 'file:' must begin with path: or member: and a regular",
+        ),
+        ({"label_from": "member:(.)"}, "label_from (FILE): '(.)' has no group (?P<label>…)"),
+        (
+            {"fields_from": "member:(?P<day>.)"},
+            "fields_from (FILE): 'member:(?P<day>.)' must begin with path: and a regular expression",
+        ),
+        ({"fields_from": "path:(.)"}, "fields_from (FILE): '(.)' has no named group such as (?P<speaker>…)"),
+        ({"fields_from": "path:("}, "fields_from (FILE): '(' is no regular expression: missing )"),
+        ({"target_columns": "x,y"}, "target_columns=x,y are columns of a manifest: set it"),
+        (
+            {"channels": "each:"},
+            "channels (FILE): 'each:' picks no channel: write each, mix or stack, or channels",
+        ),
+        ({"channels": "left,left"}, "channels (FILE): 'left,left' names a channel twice"),
+        ({"sensitivity": 0}, "sensitivity (FILE): 0 cannot be divided by"),
+        ({"members": "re:("}, "members (FILE): '(' is no regular expression: missing )"),
+        ({"iq": True, "raw_dtype": "<c8"}, "iq: raw_dtype=<c8 is complex already"),
+        ({"input_format": "mp9"}, "input_format=mp9 is not known: use auto, "),
+        ({"plugins": "no.such"}, "plugins: no.such cannot be imported: No module named 'no'"),
+        ({"seed": True}, "seed=true must be a number: salt of the hashes"),
+        (
+            {"batch_size": 100_000, "segment_length": 100_000},
+            "batch_size=100000 segments of segment_length=100000 take 37.3 GiB, and a batch may take 2: lower",
+        ),
+        ({"label_from": "path:("}, "label_from (FILE): '(' is no regular expression: missing )"),
+        ({"label_from": "path:(.)"}, "label_from (FILE): '(.)' has no group (?P<label>…)"),
+        ({"raw_dtype": "f4"}, "raw_dtype (FILE): 'f4' says no byte order: write <f4 (little) or >f4 (big)"),
+        ({"scale": "half"}, "scale (FILE): 'half' is neither auto, pcm, none nor a factor such as 0.001"),
+        ({"beam": {1: 2}}, "beam (FILE): keys are option names, not 1"),
+        (
+            {"features": "log_mell"},
+            "features.log_mell.kind='log_mell' (FILE): input should be 'log_spectrum'",
+        ),
+        ({"features": {"a": {"epsilom": 1}}}, "features.a.epsilom: no such setting (FILE)"),
+        (
+            {"features": {"start": {"kind": "log_spectrum"}}},
+            "features (FILE): 'start' cannot be a feature's key",
+        ),
+        (
+            {"features": {}},
+            "features: is empty, so an example would hold nothing: name a feature or set keep_wav",
+        ),
+        (
+            {"features": {"a": {"kind": "log_spectrum"}}, "epsilon": 1},
+            "epsilon: is a flag of the default spectrum; where features is given, set it in its mapping",
+        ),
     ],
 )
-def test_sizes_are_bytes_or_have_a_unit(text, size):
-    assert load("--shard-size", text).shard_size == size
-
-
-def test_splits_can_be_text_or_a_mapping(config):
-    expected = {"train": 0.75, "dev": 0.25}
-    assert load("--splits", "train=0.75, dev=0.25").splits == expected
-    assert load(config=config({"splits": expected})).splits == expected
-
-
-@pytest.mark.parametrize(
-    ("flags", "value"),
-    [((), False), (("--overwrite",), True), (("--overwrite=true",), True), (("--overwrite=false",), False)],
-)
-def test_a_switch_can_be_bare_or_have_a_value(flags, value):
-    assert load(*flags).overwrite is value
-
-
-@pytest.mark.parametrize(
-    ("flags", "value"),
-    [
-        ((), False),
-        (("--keep-waveform",), "float32"),
-        (("--keep-waveform=int16",), "int16"),
-        (("--keep-waveform=true",), "float32"),
-        (("--keep-waveform=false",), False),
-    ],
-)
-def test_samples_are_kept_as_float_unless_int16_is_said(flags, value):
-    assert load(*flags).keep_waveform == value
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--segment-length", "100"),
-        ("--segment_length", "100"),
-        ("--segment-length=100",),
-        ("--segment_length=100",),
-    ],
-)
-def test_flags_take_dashes_or_underscores(tmp_path, flags):
-    path = write_raw(tmp_path / "a.raw", noise(450))
-    result = run("inspect", path, "--raw_dtype=<f4", "--sample-rate", "10", "--raw-header_bytes", "0", *flags)
-    assert result.code == 0, result.err
-    assert "5 a channel, of 100 samples every 100" in result.out
-
-
-def subclasses(cls):
-    for each in cls.__subclasses__():
-        yield each
-        yield from subclasses(each)
-
-
-def test_no_flag_of_ours_bears_the_name_of_a_beam_option():
-    beam = argparse.ArgumentParser(conflict_handler="resolve", add_help=False)
-    for options in dict.fromkeys(subclasses(PipelineOptions)):
-        if "_add_argparse_args" in vars(options):
-            options._add_argparse_args(beam)
-    theirs = {name for action in beam._actions for name in (action.dest, *action.option_strings)}
-    theirs = {name.lstrip("-").replace("-", "_") for name in theirs} | set(
-        PipelineOptions([]).get_all_options()
-    )
-    assert {"runner", "dry_run", "label", "labels"} <= theirs
-    assert not theirs & ({field.name for field in dataclasses.fields(Settings)} | {"config"})
+def test_a_wrong_value_is_refused_with_setting_value_rule_and_place(config, values, message):
+    path = config(values)
+    assert refused(config=path).startswith(message.replace("FILE", str(path)))
 
 
 def test_metadata_of_a_dataset_is_a_settings_file(tmp_path):
@@ -157,12 +143,28 @@ def test_fingerprint_names_what_can_change_the_content_and_nothing_else():
         "--keep-waveform": "int16",
         "--shard-size": "1MB",
         "--label-from": "path:(?P<label>.)",
+        "--fields-from": "path:(?P<day>.)",
+        "--label-names": "a,b",
+        "--missing-label": "keep",
+        "--manifest-rows": "labels",
+        "--manifest-times": "seconds",
+        "--carry": "rpm",
+        "--split-by": "day",
+        "--stratify": "true",
+        "--duplicates": "warn",
+        "--channels": "mix",
+        "--resample": "true",
+        "--unit": "g",
+        "--sensitivity": "100",
     }
     assert len({plain, *(fingerprint(content_settings(load(*flag))) for flag in other.items())}) == 1 + len(
         other
     )
     same = [
         ("--input", "a", "--output", "b"),
+        ("--manifest", "rows.csv"),
+        ("--split-by", "file"),
+        ("--splits", "test=0.1,train=0.8,validation=0.1"),
         ("--read-threads", "9"),
         ("--device", "cpu"),
         ("--max-reject-fraction", "1"),
@@ -185,11 +187,18 @@ def test_differences_are_told_with_both_values():
     assert differences(old, old) == []
 
 
-def test_keys_of_an_example_follow_from_the_settings():
-    plain = {"channel", "recording", "sample_rate", "spectrum", "start", "valid"}
-    assert set(example_specs(load())) == plain
-    more = example_specs(
-        load("--label-from", "path:(?P<label>.)", "--keep-waveform=int16", "--segment-length", "9")
-    )
-    assert set(more) == plain | {"label", "waveform"}
-    assert (more["waveform"].dtype, more["waveform"].shape, more["spectrum"].shape) == ("int16", (9,), (5,))
+def test_order_of_the_splits_counts_where_they_follow_one_another_in_time(tmp_path):
+    one, other = "train=0.8,test=0.2", "test=0.2,train=0.8"
+    by_time = [load("--split-by", "time", "--splits", splits) for splits in (one, other)]
+    assert fingerprint(content_settings(by_time[0])) != fingerprint(content_settings(by_time[1]))
+    path = tmp_path / "spectrabeam.json"
+    for settings in by_time:
+        path.write_text(json.dumps({"settings": stored_settings(settings)}, sort_keys=True))
+        again = load(config=path)
+        assert list(again.splits.items()) == list(settings.splits.items())
+        assert content_settings(again) == content_settings(settings)
+
+
+def test_manifest_is_stored_with_its_whole_path():
+    assert stored_settings(load("--manifest", "rows.csv"))["manifest"].startswith("/")
+    assert stored_settings(load())["manifest"] is None

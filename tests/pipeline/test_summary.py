@@ -65,7 +65,7 @@ def test_summary_of_a_run_reconciles_recordings_and_segments():
     assert told["Splits"] == ["test 400, train 2,000, validation 0"]
     assert told["Rejected"] == [
         "empty: 2 recordings, 0 planned segments",
-        "non_finite: 1 recordings, 2 planned segments",
+        "non_finite: 1 recording, 2 planned segments",
     ]
     assert told["Left out"] == ["4 hidden files and folders, 1,000 segments above max_segments"]
     assert told["Written"] == ["12.5 MB in 3 shards to /data/features"]
@@ -132,7 +132,7 @@ def test_summary_of_a_plan_tells_counts_rejects_and_bytes():
     assert told["Left out"] == ["1 hidden files and folders, 320 segments above max_segments"]
     assert told["Rejected"] == ["5 unreadable"]
     assert told[""] == ["x0: message 0", "x1: message 1", "x2: message 2"]
-    assert told["Bytes"] == ["102.4 kB in, about 999 B out, in 1 shards"]
+    assert told["Bytes"] == ["102.4 kB in, about 999 B out, in 1 shard"]
     assert "Time" not in told
     assert text.endswith("\nNothing was written.")
 
@@ -142,10 +142,21 @@ def test_summary_of_a_plan_has_a_table_of_splits_and_labels():
     text = plan_summary(labelled, {"bytes_in": 0, "bytes_out": 0})
     lines = text.splitlines()
     head = next(number for number, line in enumerate(lines) if line.startswith("Split "))
-    assert lines[head].split() == ["Split", "ball", "normal"]
-    table = {line.split()[0]: [int(cell) for cell in line.split()[1:]] for line in lines[head + 1 : head + 4]}
-    assert set(table) == {"train", "validation", "test"}
-    assert [sum(column) for column in zip(*table.values(), strict=True)] == [40, 40]
+    assert lines[head].split() == ["Split", "label", "groups", "recordings", "segments"]
+    rows_ = [line.split() for line in lines[head + 1 : head + 1 + len(labelled.table)]]
+    table = {(split, label): tuple(map(int, numbers)) for split, label, *numbers in rows_}
+    assert table == labelled.table
+    assert {split for split, _ in table} == {"train", "validation", "test"}
+    for label in ("ball", "normal"):
+        columns = zip(*(numbers for (_, name), numbers in table.items() if name == label), strict=True)
+        assert [sum(column) for column in columns] == [20, 20, 40]
+
+
+def test_summary_of_a_plan_without_labels_has_a_table_of_splits():
+    lines = plan_summary(plan(splits={"all": 1.0}), {"bytes_in": 0, "bytes_out": 0}).splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("Split "))
+    assert lines[head].split() == ["Split", "groups", "recordings", "segments"]
+    assert lines[head + 1].split() == ["all", "40", "40", "80"]
 
 
 def test_summary_of_a_plan_tells_the_estimated_time_and_its_source():

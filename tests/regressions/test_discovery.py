@@ -33,11 +33,16 @@ def test_hidden_files_checkpoints_and_other_kinds_are_left_out_and_counted(tmp_p
     assert len(ids(tmp_path / "out")) == 4
     assert rejects(tmp_path / "out") == []
     counts = metadata(tmp_path / "out")["counts"]
-    assert counts["left_out"] == {"files of other kinds": 4, "hidden files and folders": 4}
+    assert counts["left_out"] == {
+        "files of other kinds": 3,
+        "hidden files and folders": 4,
+        "tables beside recordings of other formats": 1,
+    }
     assert counts["recordings"]["matched"] == 4
     planned = run("plan", "--input", source, "--raw-dtype", "<f4", "--sample-rate", "1000")
     assert "4 hidden files and folders" in planned.out
-    assert "4 files of other kinds" in planned.out
+    assert "3 files of other kinds" in planned.out
+    assert "1 table beside recordings of other formats" in planned.out
 
 
 def test_a_folder_named_as_a_recording_is_walked_or_rejected(tmp_path):

@@ -1,7 +1,7 @@
 """Blocks to fixed batches: which rows, padding and mask, and what a bad file or segment costs."""
 
 import dataclasses
-import io
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,46 +12,44 @@ from spectrabeam.transforms.batch import (
     Buffers,
     SampleSettings,
     aligned_empty,
+    by_example,
     is_aligned,
+    kept_waveform,
     plan_batches,
     read_batch,
     reject_non_finite,
 )
-from spectrabeam.transforms.elements import Block
-from spectrabeam.transforms.formats.base import ReadSettings
+from spectrabeam.transforms.elements import Origin
 from spectrabeam.transforms.formats.raw import RawReader
+from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
+from spectrabeam.transforms.schema import FeatureSpec, context_specs
 from spectrabeam.transforms.segment import SegmentSettings
+from tests.helpers.blocks import block, opener, source
 
 L = 8
-
-
-def block(name=b"a", frames=100, start=0, count=1, **more):
-    known = {"uri": b"/" + name, "format": "raw", "size": 4 * frames, "channels": 1, "sample_rate": 1e3}
-    return Block(recording=name, frames=frames, channel=0, start=start, count=count, **(known | more))
+WAVEFORM = {"waveform": FeatureSpec("float32", (L,))}
+PAIRED = {"target_waveform": FeatureSpec("float32", (L,))}
 
 
 def samples(frames, first=0):
     return np.arange(first + 1, first + frames + 1, dtype=np.float32)
 
 
-def read(blocks, files, *, rows=4, hop=L, reader=None, dtype="<f4", **options):
+def read(
+    blocks, files, *, rows=4, hop=L, reader=None, dtype="<f4", mode="each", specs=None, raw=None, **options
+):
     """Reads blocks from files in memory: name to samples, or an error to raise."""
-
-    def open_file(uri):
-        content = files[uri[1:]]
-        if isinstance(content, Exception):
-            raise content
-        return io.BytesIO(np.asarray(content).astype(dtype).tobytes())
-
-    raw = RawReader(ReadSettings(raw_dtype=dtype, sample_rate=1e3))
+    raw = RawReader(ReadSettings(raw_dtype=dtype, sample_rate=1e3, **(raw or {})))
     return read_batch(
         blocks,
         waveform=np.full((rows, L), 99, np.float32),  # what an earlier batch left there
-        open_file=open_file,
-        readers=lambda name: reader or raw,
+        open_file=opener(files, dtype),
+        readers=lambda name, overrides: reader or raw,
+        mode=mode,
         segments=SegmentSettings(segment_length=L, hop_length=hop),
         samples=SampleSettings(**options),
+        specs=context_specs({}) | (specs or {}),
     )
 
 
@@ -73,15 +71,19 @@ def test_batches_hold_each_segment_once_in_order_and_only_the_last_is_short(coun
 
 
 def test_a_cut_block_differs_in_start_and_count_alone():
-    whole = block(start=16, count=5, label=3)
+    whole = block(start=16, count=5, context={"label": 3})
     first, second = plan_batches([whole], 3, hop=L)
     assert first == [dataclasses.replace(whole, count=3)]
     assert second == [dataclasses.replace(whole, start=16 + 3 * L, count=2)]
 
 
 def test_last_batch_is_padded_and_masked():
-    blocks = [block(b"a", frames=20, count=3, label=2), block(b"b", frames=8, sample_rate=50.0)]
-    batch, rejects = read(blocks, {b"a": samples(20), b"b": samples(8, 50)}, rows=6)
+    specs = {"label": FeatureSpec("int64"), "rpm": FeatureSpec("float32"), "site": FeatureSpec("bytes")}
+    blocks = [
+        block(b"a", frames=20, count=3, context={"label": 2, "rpm": 1.5, "site": b"x"}),
+        block(b"b", frames=8, context={"label": -1, "rpm": 2.5, "site": b"y"}),
+    ]
+    batch, rejects = read(blocks, {b"a": samples(20), b"b": samples(8, 50)}, rows=6, specs=specs)
     assert rejects == []
     assert batch.mask.tolist() == [True] * 4 + [False] * 2
     expected = np.zeros((6, L), np.float32)
@@ -90,19 +92,103 @@ def test_last_batch_is_padded_and_masked():
     np.testing.assert_array_equal(batch.waveform, expected)
     assert batch.recording == [b"a", b"a", b"a", b"b", b"", b""]
     assert batch.start.tolist() == [0, 8, 16, 0, 0, 0]
-    assert batch.valid.tolist() == [8, 8, 4, 8, 0, 0]
-    assert batch.label.tolist() == [2, 2, 2, -1, 0, 0]
-    assert batch.sample_rate.tolist() == [1000, 1000, 1000, 50, 0, 0]
+    assert batch.channel.tolist() == [0] * 6
+    assert batch.context["valid"].tolist() == [8, 8, 4, 8, 0, 0]
+    assert batch.context["label"].tolist() == [2, 2, 2, -1, 0, 0]
+    assert batch.context["sample_rate"].tolist() == [1000] * 4 + [0, 0]
+    assert batch.context["rpm"].tolist() == [1.5] * 3 + [2.5, 0, 0]
+    assert batch.context["site"] == [b"x"] * 3 + [b"y", b"", b""]
+    assert {key: values.dtype for key, values in batch.context.items() if key != "site"} == {
+        "valid": np.int64,
+        "label": np.int64,
+        "sample_rate": np.float32,
+        "rpm": np.float32,
+    }
 
 
-@pytest.mark.parametrize("hop", [3, 8, 11])
-def test_rows_start_a_hop_apart(hop):
-    batch, _ = read([block(frames=30, start=hop, count=3)], {b"a": samples(30)}, hop=hop)
-    padded = np.concatenate([samples(30), np.zeros(100, np.float32)])
-    expected = [padded[start : start + L] for start in (hop, 2 * hop, 3 * hop)]
-    np.testing.assert_array_equal(batch.waveform[:3], expected)
-    assert batch.start.tolist() == [hop, 2 * hop, 3 * hop, 0]
-    assert batch.valid.tolist() == [min(L, 30 - start) for start in (hop, 2 * hop, 3 * hop)] + [0]
+def test_vectors_of_a_recording_are_in_each_of_its_examples():
+    specs = {"target": FeatureSpec("float32", (2,)), "labels": FeatureSpec("float32", (3,))}
+    blocks = [
+        block(b"a", 16, count=2, vectors={"target": (1.5, -2.0), "labels": (0.0, 1.0, 0.0)}),
+        block(b"b", 8, vectors={"target": (3.0, 4.0), "labels": (1.0, 1.0, 1.0)}),
+    ]
+    batch, _ = read(blocks, {b"a": samples(16), b"b": samples(8)}, specs=specs)
+    assert batch.vectors["target"].tolist() == [[1.5, -2], [1.5, -2], [3, 4], [0, 0]]
+    assert batch.vectors["labels"].tolist() == [[0, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("rate", [1000.0, 44100.0, 11025.0, 1e9 / 7])
+def test_time_of_an_example_is_that_of_its_first_sample(rate):
+    specs = {"start_time_ns": FeatureSpec("int64")}
+    begin = 1_700_000_000_123_456_789
+    known = block(b"a", 10**7, start=10**7 - 16, count=2, start_time_ns=begin, sample_rate=rate)
+    known = dataclasses.replace(known, source=source(b"a", 10**7, sample_rate=rate))
+    unknown = block(b"b", 8)
+    batch, _ = read([known, unknown], {b"a": np.zeros(10**7), b"b": samples(8)}, specs=specs)
+    times = batch.context["start_time_ns"]
+    for time, start in zip(times[:2].tolist(), (10**7 - 16, 10**7 - 8), strict=True):
+        assert abs(time - begin - Fraction(start) * 10**9 / Fraction(rate)) <= Fraction(
+            1, 2
+        )  # exact, then rounded
+    assert times[2] == np.iinfo(np.int64).min  # not known
+
+
+def test_examples_of_stored_waveforms_tell_where_those_came_from():
+    stored = block(b"a//3//160", 16, count=2, origin=Origin(b"first.raw", 3, 160))
+    batch, _ = read([stored], {b"a//3//160": samples(16)})
+    assert batch.recording[:2] == [b"first.raw"] * 2
+    assert batch.channel[:2].tolist() == [3, 3]
+    assert batch.start[:2].tolist() == [160, 168]
+
+
+def test_stacked_channels_are_rows_of_one_example():
+    interleaved = np.stack([samples(20), samples(20, 100)], axis=1)  # [frames, channels]
+    blocks = [block(b"a", 20, count=3, size=160, channels=(1, 0))]
+    batch, rejects = read(blocks, {b"a": interleaved}, rows=9, mode="stack", raw={"raw_channels": 2})
+    assert rejects == []
+    assert batch.rows == 2
+    assert batch.mask.tolist() == [True] * 3 + [False]  # four examples fit into nine rows
+    stacked = by_example(batch.waveform, batch)
+    assert stacked.shape == (4, 2, L)
+    padded = np.concatenate([interleaved, np.zeros((4, 2))])
+    for number in range(3):
+        np.testing.assert_array_equal(stacked[number], padded[number * L : number * L + L, ::-1].T)
+    assert not batch.waveform[6:].any()
+    assert batch.channel.tolist() == [0] * 4
+    assert batch.start.tolist() == [0, 8, 16, 0]
+
+
+def test_paired_samples_stand_beside_their_own():
+    blocks = [
+        block(b"a", 16, start=8, paired=source(b"clean", 16)),
+        block(b"b", 8, paired=source(b"late", 8)),
+    ]
+    files = {
+        b"a": samples(16),
+        b"clean": samples(16, 50),
+        b"b": samples(8),
+        b"late": FileNotFoundError(2, ""),
+    }
+    batch, (reject,) = read(blocks, files, specs=PAIRED)
+    np.testing.assert_array_equal(batch.waveform[0], samples(8, 8))
+    np.testing.assert_array_equal(kept_waveform(batch, PAIRED)["target_waveform"][0], samples(8, 58))
+    assert (reject.recording, reject.reason) == (b"b", Reason.VANISHED)
+    assert batch.mask.tolist() == [True, False, False, False]
+    assert not batch.waveform[1:].any()
+    assert not batch.paired[1:].any()
+
+
+def test_non_finite_paired_samples_are_a_reject_or_zero():
+    blocks = [block(b"a", 16, count=2, paired=source(b"clean", 16))]
+    files = {b"a": samples(16), b"clean": np.array([1.0] * 10 + [np.nan] + [2.0] * 5)}
+    batch, _ = read(blocks, files, specs=PAIRED)
+    (reject,) = reject_non_finite(batch, {}, np.array([False] * 4))
+    assert (reject.reason, reject.where) == (Reason.NON_FINITE, ((0, 8),))
+    assert reject.message.startswith("1 samples are NaN or infinite, the first at 10: ")
+    assert batch.mask.tolist() == [True, False, False, False]
+    batch, _ = read(blocks, files, specs=PAIRED, non_finite="zero")
+    assert reject_non_finite(batch, {}, np.array([False] * 4)) == []
+    assert batch.paired[1].tolist() == [1, 1, 0, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +218,7 @@ class Failing:
     def __init__(self, error):
         self.error = error
 
-    def read(self, file, channel, start, out):
+    def read(self, file, locator, channel, start, out):
         out[: len(out) // 2] = np.nan  # it had begun
         raise self.error
 
@@ -160,6 +246,8 @@ def test_int16_samples_are_kept_as_they_came():
     np.testing.assert_array_equal(batch.stored.reshape(-1)[:10], stored)
     assert not batch.stored.reshape(-1)[10:].any()
     np.testing.assert_array_equal(batch.waveform, batch.stored)
+    assert kept_waveform(batch, WAVEFORM)["waveform"] is batch.stored
+    assert kept_waveform(batch, {}) == {}
 
 
 def test_samples_that_are_no_int16_cannot_be_kept_as_such():
@@ -183,6 +271,16 @@ def test_only_the_segment_with_non_finite_samples_is_rejected():
     assert reject.message.startswith("3 samples are NaN or infinite, the first at 17: ")
     assert reject.reason is Reason.NON_FINITE
     assert batch.mask.tolist() == [False, True, False, False]
+
+
+def test_one_channel_that_is_not_finite_rejects_the_stacked_example():
+    interleaved = np.stack([samples(16), np.concatenate([samples(8), BROKEN[:8]])], axis=1)
+    blocks = [block(b"a", 16, count=2, size=128, channels=(0, 1))]
+    batch, _ = read(blocks, {b"a": interleaved}, mode="stack", raw={"raw_channels": 2})
+    (reject,) = reject_non_finite(batch, {}, ~np.isfinite(batch.waveform.sum(axis=1)))
+    assert reject.where == ((0, 8),)
+    assert reject.message.startswith("3 samples are NaN or infinite, the first at 9: ")
+    assert batch.mask.tolist() == [True, False]
 
 
 def test_features_that_overflow_are_rejected_and_sums_that_overflow_are_not():

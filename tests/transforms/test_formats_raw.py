@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrabeam.transforms.formats.base import ReadSettings
 from spectrabeam.transforms.formats.choose import READERS, Readers, format_by_content, format_by_name
 from spectrabeam.transforms.formats.raw import RawReader
+from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
 
 DTYPES = ["i1", "u1"] + [
@@ -32,7 +32,7 @@ def stored_samples(dtype, frames, channels, seed):
 
 def read(raw, content, channel, start, count, dtype=np.float32):
     out = np.full(count, 77, dtype)
-    raw.read(io.BytesIO(content), channel, start, out)
+    raw.read(io.BytesIO(content), "", channel, start, out)
     return out
 
 
@@ -53,9 +53,10 @@ def test_any_range_of_any_channel_is_read_as_it_was_stored(file):
     frames, channels = stored.shape
     raw = reader(dtype, channels, len(header))
     content = header + stored.tobytes()
-    described = raw.describe(None, len(content))
-    assert (described.frames, described.frames_declared, described.channels) == (frames, frames, channels)
-    assert (described.sample_rate, described.warnings) == (1000.0, ())
+    (described,) = raw.describe(None, len(content))
+    assert (described.frames, described.frames_declared, described.channels) == (frames, None, channels)
+    assert (described.sample_rate, described.warnings) == (None, ())  # nothing in the file says a rate
+    assert (described.member, described.is_complex, described.dtype) == (None, False, np.dtype(dtype).str)
     expected = stored[start : start + count, channel].astype(np.float32)
     np.testing.assert_array_equal(read(raw, content, channel, start, count), expected)
 
@@ -125,7 +126,7 @@ class Dripping(io.RawIOBase):
 def test_short_reads_are_continued(dtype):
     stored = np.arange(20, dtype=dtype)
     out = np.zeros(15, np.float32)
-    reader(dtype).read(Dripping(stored.tobytes()), 0, 5, out)
+    reader(dtype).read(Dripping(stored.tobytes()), "", 0, 5, out)
     assert out.tolist() == list(range(5, 20))
 
 
@@ -139,50 +140,104 @@ def test_a_file_that_ends_early_is_truncated(dtype):
     assert caught.value.reason is Reason.TRUNCATED
 
 
+@given(files(), st.binary(max_size=20))
+def test_planar_channels_lie_one_after_the_other(file, footer):
+    dtype, stored, header, channel, start, count = file
+    frames, channels = stored.shape
+    raw = reader(dtype, channels, len(header), raw_layout="planar", raw_footer_bytes=len(footer))
+    content = header + stored.T.tobytes() + footer
+    (described,) = raw.describe(None, len(content))
+    assert (described.frames, described.channels) == (frames, channels)
+    out = np.full(count, 77, np.float32)
+    raw.read(io.BytesIO(content), described.locator, channel, start, out)
+    np.testing.assert_array_equal(out, stored[start : start + count, channel].astype(np.float32))
+
+
+def test_a_footer_is_left_out():
+    raw = reader("<i2", raw_footer_bytes=5, header=3)
+    assert raw.describe(None, 3 + 20 + 5)[0].frames == 10
+    with pytest.raises(
+        RejectError, match="28 bytes less a header and footer of 9 are no whole number of frames"
+    ):
+        reader("<i2", raw_footer_bytes=6, header=3).describe(None, 28)
+
+
+@pytest.mark.parametrize("dtype", ["<c8", ">c16"])
+def test_complex_samples_come_as_complex_and_never_as_real(dtype):
+    stored = (np.arange(6) + 1j * np.arange(6, 12)).astype(dtype)
+    raw = reader(dtype)
+    (described,) = raw.describe(None, stored.nbytes)
+    assert (described.frames, described.is_complex) == (6, True)
+    np.testing.assert_array_equal(read(raw, stored.tobytes(), 0, 2, 3, np.complex64), stored[2:5])
+    with pytest.raises(RejectError) as caught:
+        read(raw, stored.tobytes(), 0, 0, 6)
+    assert caught.value.reason is Reason.COMPLEX_SAMPLES
+    assert str(caught.value).startswith(
+        f"samples are complex ({dtype}), and these features take real ones: store "
+    )
+
+
 @pytest.mark.parametrize(
     ("size", "header", "message"),
     [
         (0, 0, "the file has 0 bytes$"),
-        (512, 512, "the file has 512 bytes and raw_header_bytes=512: no sample is left"),
-        (3, 8, "the file has 3 bytes and raw_header_bytes=8: no sample is left"),
+        (512, 512, "the file has 512 bytes, raw_header_bytes=512 and raw_footer_bytes=0: no sample is left"),
+        (3, 8, "the file has 3 bytes, raw_header_bytes=8 and raw_footer_bytes=0: no sample is left"),
     ],
 )
 def test_a_file_without_samples_is_empty(size, header, message):
     with pytest.raises(RejectError, match=message) as caught:
         reader(header=header).describe(None, size)
     assert caught.value.reason is Reason.EMPTY
-    assert reader(header=header).describe(None, header + 4).frames == 1
+    assert reader(header=header).describe(None, header + 4)[0].frames == 1
 
 
 def test_a_size_that_is_no_whole_number_of_frames_is_refused():
     raw = reader("<i2", channels=3, header=10)
-    assert raw.describe(None, 10 + 6 * 7).frames == 7
+    assert raw.describe(None, 10 + 6 * 7)[0].frames == 7
     with pytest.raises(RejectError) as caught:
         raw.describe(None, 10 + 6 * 7 + 4)
     assert caught.value.reason is Reason.PARTIAL_FRAME
     assert str(caught.value) == (
-        "56 bytes less a header of 10 are no whole number of frames of 6 bytes (<i2 × 3 channels), 4 are left "
+        "56 bytes less a header and footer of 10 are no whole number of frames of 6 bytes (<i2 × 3 channels), 4 are left "
         "over: check raw_dtype, raw_channels and raw_header_bytes, or set partial_frame=drop"
     )
 
 
 def test_a_partial_frame_can_be_left_out_with_a_warning():
     raw = reader("<i2", channels=3, partial_frame="drop")
-    described = raw.describe(None, 6 * 7 + 4)
+    described = raw.describe(None, 6 * 7 + 4)[0]
     assert (described.frames, described.warnings) == (7, ("4 bytes of a partial frame at the end left out",))
     with pytest.raises(RejectError, match="no whole number of frames"):
         raw.describe(None, 5)
 
 
-@pytest.mark.parametrize(
-    ("given_settings", "missing"),
-    [({"sample_rate": 1.0}, "raw_dtype"), ({"raw_dtype": "<f4"}, "sample_rate")],
-)
-def test_type_and_rate_have_no_default(given_settings, missing):
+@pytest.mark.parametrize("more", [{"strict": True}, {"raw_layout": "planar"}])
+def test_a_partial_frame_is_never_left_out_where_that_would_shift_channels_or_strict_is_set(more):
+    raw = reader("<i2", channels=3, partial_frame="drop", **more)
+    with pytest.raises(RejectError, match="no whole number of frames"):
+        raw.describe(None, 6 * 7 + 4)
+    assert raw.describe(None, 6 * 7)[0].frames == 7
+
+
+def test_type_has_no_default():  # nor has the rate: test_describe has that
+    message = r"^raw_dtype is not set, .* give it with the sample rate, for example --raw-dtype '<f4'"
+    with pytest.raises(ValueError, match=message):
+        RawReader(ReadSettings(sample_rate=1.0))
+
+
+@pytest.mark.parametrize("magic", [b"RIFF", b"RIFX", b"RF64", b"fLaC", b"OggS", b"FORM"])
+def test_a_file_that_begins_as_an_audio_file_is_not_headerless(magic):
+    content = magic + bytes(60)
     with pytest.raises(
-        ValueError, match=rf"^{missing} is not set, .* give both, for example --raw-dtype '<f4'"
-    ):
-        RawReader(ReadSettings(**given_settings))
+        RejectError, match=f"the file begins with {magic.decode()} as an audio file does"
+    ) as caught:
+        read(reader("<f4"), content, 0, 0, 16)
+    assert caught.value.reason is Reason.BAD_FORMAT
+    with pytest.raises(RejectError, match="begins with"):
+        read(reader("<i2"), content, 0, 0, 16)
+    assert not read(reader("<i2"), content, 0, 2, 16).any()
+    assert not read(reader("<f4", header=4), content, 0, 0, 15).any()
 
 
 @pytest.mark.parametrize(
@@ -191,9 +246,12 @@ def test_type_and_rate_have_no_default(given_settings, missing):
         ("nonsense", "'nonsense' is not a numpy type: write byte order, kind and bytes, such as <f4"),
         ("f4", "'f4' says no byte order: write <f4 .little. or >f4 .big."),
         ("=i2", "'=i2' says no byte order"),
-        ("<c8", "'<c8' is no real number of 1 to 8 bytes: use i1"),
-        ("S4", "'S4' is no real number"),
-        ("<f16", "'<f16' is no real number"),
+        (
+            "S4",
+            "'S4' is no number of 1 to 8 bytes: use i1 … i8, u1 … u8, f2, f4, f8, or c8 and c16 for complex",
+        ),
+        ("<f16", "'<f16' is no number"),
+        ("<c32", "'<c32' is no number"),
     ],
 )
 def test_a_type_that_cannot_be_samples_is_refused(dtype, message):
@@ -201,8 +259,8 @@ def test_a_type_that_cannot_be_samples_is_refused(dtype, message):
         ReadSettings(raw_dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_each_real_type_with_its_byte_order_is_taken(dtype):
+@pytest.mark.parametrize("dtype", [*DTYPES, "<c8", ">c16"])
+def test_each_type_with_its_byte_order_is_taken(dtype):
     assert np.dtype(ReadSettings(raw_dtype=dtype).raw_dtype) == np.dtype(dtype)
 
 
@@ -214,7 +272,7 @@ def test_scale_is_a_name_or_a_factor():
 
 def test_names_stand_for_formats_unless_another_is_asked_for():
     auto = ReadSettings()
-    names = (b"a.raw", b"a.RAW", b"b.wav", b"b.Wave", b"c.txt", b"raw", b".raw")
+    names = (b"a.raw", b"a.RAW", b"b.wav", b"b.Wave", b"c.doc", b"raw", b".raw")
     assert [format_by_name(name, auto) for name in names] == ["raw", "raw", "wav", "wav", None, None, None]
     assert format_by_name(b"b.wav", ReadSettings(input_format="raw")) is None
 
@@ -226,7 +284,9 @@ def test_content_never_shows_a_headerless_file():
 def test_each_reader_is_made_once_and_bound_to_the_settings():
     readers = Readers(ReadSettings(raw_dtype=">i2", sample_rate=5.0))
     assert readers.get("raw") is readers.get("raw")
-    assert readers.get("raw").describe(None, 4).dtype == ">i2"
-    assert set(READERS) == {"raw", "wav"}
+    assert readers.get("raw").describe(None, 4)[0].dtype == ">i2"
+    assert readers.get("raw", '{"raw_dtype": "<f8"}') is readers.get("raw", '{"raw_dtype": "<f8"}')
+    assert readers.get("raw", '{"raw_dtype": "<f8"}').describe(None, 8)[0].dtype == "<f8"
+    assert {"raw", "wav"} <= set(READERS)
     with pytest.raises(ValueError, match="raw_dtype is not set"):
         Readers(ReadSettings()).get("raw")

@@ -9,9 +9,12 @@ from spectrabeam.transforms.schema import RESERVED, FeatureSpec, context_specs, 
 CONTRACT = {"recording", "channel", "start", "valid", "sample_rate"}
 
 
+LABEL = {"label": "int64"}
+
+
 def test_small_values_are_the_contracts_and_the_label_only_where_there_are_labels():
-    assert set(context_specs(labels=False)) == CONTRACT
-    labelled = context_specs(labels=True)
+    assert set(context_specs({})) == CONTRACT
+    labelled = context_specs(LABEL)
     assert set(labelled) == CONTRACT | {"label"}
     assert {name: spec.dtype for name, spec in labelled.items()} == {
         "recording": "bytes",
@@ -22,6 +25,10 @@ def test_small_values_are_the_contracts_and_the_label_only_where_there_are_label
         "sample_rate": "float32",
     }
     assert all(spec.shape == () for spec in labelled.values())
+
+
+def test_examples_of_several_channels_have_no_channel():
+    assert set(context_specs({"rpm": "float32"}, channel=False)) == CONTRACT - {"channel"} | {"rpm"}
 
 
 def test_keys_of_the_contract_are_reserved():
@@ -39,7 +46,7 @@ def test_spec_survives_json(spec):
 
 @pytest.mark.parametrize("bins", [129, 8193])
 def test_estimated_length_is_near_the_real_one(bins):
-    specs = context_specs(labels=True) | {"spectrum": FeatureSpec("float32", (bins,))}
+    specs = context_specs(LABEL) | {"spectrum": FeatureSpec("float32", (bins,))}
     int64 = lambda value: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))  # noqa: E731
     floats = lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values))  # noqa: E731
     name = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"inner_race/shaft18_00001.raw"]))
@@ -51,7 +58,7 @@ def test_estimated_length_is_near_the_real_one(bins):
 
 
 def test_parse_spec_reads_the_wanted_keys_alone():
-    specs = context_specs(labels=False) | {
+    specs = context_specs({}) | {
         "spectrum": FeatureSpec("float32", (2, 3)),
         "waveform": FeatureSpec("int16", (4,)),
     }

@@ -11,6 +11,7 @@ from spectrabeam.transforms.segment import (
     choose_segments,
     count_segments,
     cut_blocks,
+    cut_runs,
 )
 
 
@@ -93,3 +94,45 @@ def test_padding_covers_every_sample_where_segments_touch(frames, length, data):
         for k in range(number):
             covered[start + k * hop : start + k * hop + length] = True
     assert covered.all()
+
+
+def runs_one_by_one(chosen, limit, keys):
+    """[(position, number)] by going through the segments."""
+    runs = []
+    for place, index in enumerate(chosen):
+        if runs and index == chosen[place - 1] + 1 and keys[place] == keys[place - 1] and runs[-1][1] < limit:
+            runs[-1][1] += 1
+        else:
+            runs.append([place, 1])
+    return [tuple(run) for run in runs]
+
+
+@given(
+    chosen=st.sets(st.integers(0, 80), max_size=60).map(sorted),
+    limit=st.integers(1, 12),
+    keyed=st.booleans(),
+    data=st.data(),
+)
+def test_runs_are_of_consecutive_segments_of_one_key_and_no_longer_than_the_limit(chosen, limit, keyed, data):
+    keys = [data.draw(st.integers(0, 2)) for _ in chosen] if keyed else [0] * len(chosen)
+    given_keys = np.array(keys, np.int64) if keyed else None
+    first, counts = cut_runs(np.array(chosen, np.int64), limit, given_keys)
+    assert list(zip(first.tolist(), counts.tolist(), strict=True)) == runs_one_by_one(chosen, limit, keys)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "limit", "keys", "expected"),
+    [
+        ([], 8, None, []),
+        ([5], 8, None, [(0, 1)]),
+        ([0, 1, 2, 3], 2, None, [(0, 2), (2, 2)]),
+        ([0, 1, 3, 4], 8, None, [(0, 2), (2, 2)]),
+        ([0, 1, 2, 3], 8, [7, 7, 9, 9], [(0, 2), (2, 2)]),
+        ([0, 1, 2, 3], 8, [7, 9, 7, 7], [(0, 1), (1, 1), (2, 2)]),
+        ([1, 2, 9], 8, [-1, -1, -1], [(0, 2), (2, 1)]),
+    ],
+)
+def test_runs_of_small_sequences(chosen, limit, keys, expected):
+    given_keys = None if keys is None else np.array(keys)
+    first, counts = cut_runs(np.array(chosen, np.int64), limit, given_keys)
+    assert list(zip(first.tolist(), counts.tolist(), strict=True)) == expected

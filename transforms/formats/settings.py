@@ -33,7 +33,12 @@ def _check_dtype(name: str | None) -> str | None:
     return dtype.str
 
 
-def _check_scale(scale: Any) -> Any:
+def check_scale(scale: Any) -> Any:
+    """A scale setting, checked: auto, pcm, none or a factor.
+
+    Raises:
+      ValueError: it is none of them.
+    """
     if scale in ("auto", "pcm", "none"):
         return scale
     try:
@@ -140,7 +145,7 @@ class ReadSettings:
     )
 
     _dtype = pydantic.field_validator("raw_dtype", "tfrecord_dtype")(_check_dtype)
-    _scale = pydantic.field_validator("scale", mode="before")(_check_scale)
+    _scale = pydantic.field_validator("scale", mode="before")(check_scale)
     _patterns = pydantic.field_validator("members")(_check_patterns)
 
     @pydantic.field_validator("sensitivity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -101,18 +102,28 @@ class Feed(io.RawIOBase):
     """The data lines of a table as the parser takes them: one delimiter between fields, a point as decimal mark."""
 
     def __init__(self, file: BinaryIO, start: int, end: int, newline: bytes, layout: Layout):
-        self._chunks = _whole_lines(file, start, end, newline)
+        self._chunks: Iterator[bytes] = _whole_lines(file, start, end, newline)
         self._newline = newline
         self._layout = layout
         self._left = b""
         self._at_start = start == 0
+        self._lock = threading.Lock()
 
     def readable(self) -> bool:
         """Yes."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; nothing at the end only."""
+        """Up to `size` bytes; nothing at the end, and after `stop`."""
+        with self._lock:
+            return self._read(size)
+
+    def stop(self) -> None:
+        """Lets go of the file: the parser reads ahead on a thread of its own, also after it has failed."""
+        with self._lock:
+            self._chunks, self._left = iter(()), b""
+
+    def _read(self, size: int) -> bytes:
         while not self._left:
             chunk = next(self._chunks, None)
             if chunk is None:

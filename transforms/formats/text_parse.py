@@ -113,7 +113,10 @@ def parse_table(file: BinaryIO, table: Table, limit: int) -> tuple[np.ndarray, n
                 times.append(_to_times(batch.column(place[layout.time])))
             rows = needed
     except pa.ArrowException as error:
+        feed.stop()
         raise _find_fault(file, table, str(error)) from error
+    finally:
+        feed.stop()
     samples.resize((rows, samples.shape[1]), refcheck=False)
     return samples, np.concatenate(times) if times else None
 
