@@ -44,7 +44,7 @@ def store(stored: np.ndarray, out: np.ndarray, offset: float = 0.0, factor: floa
         return
     if stored.dtype.kind == "c" and out.dtype.kind != "c":
         raise complex_samples(stored.dtype.str)
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is rejected as such
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite in float32 is rejected as such
         if (offset, factor) == (0.0, 1.0):
             out[:] = stored
         else:
