@@ -12,41 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from spectrabeam.transforms.formats.raw import RawReader
+from tests.helpers.datasets import assert_balanced, reasons, spectra
 from tests.helpers.pipelines import extract, hashes, metadata, read_examples, rejects, run
 from tests.helpers.processes import after_planning, identities
 from tests.helpers.references import assert_spectrum
 from tests.helpers.signals import noise, write_raw, write_recordings, write_wav
 
 ALL = ("--max-reject-fraction", "0.99")
-
-
-def spectra(dataset) -> dict[tuple[bytes, int, int], np.ndarray]:
-    """(recording, channel, start) to spectrum."""
-    return {
-        (example["recording"], int(example["channel"]), int(example["start"])): example["spectrum"]
-        for example in read_examples(dataset)
-    }
-
-
-def reasons(dataset) -> dict[str, tuple[str, str, int]]:
-    """Recording to (stage, reason, segments)."""
-    lines = rejects(dataset)
-    assert len({line["recording"] for line in lines}) == len(lines)
-    return {line["recording"]: (line["stage"], line["reason"], line["segments"]) for line in lines}
-
-
-def assert_balanced(dataset) -> None:
-    """Metadata, ledger and reject lines tell the same story, and `verify` agrees."""
-    counts = metadata(dataset)["counts"]
-    assert counts["recordings"]["matched"] == counts["recordings"]["used"] + counts["recordings"]["rejected"]
-    assert counts["segments"]["planned"] == counts["segments"]["examples"] + counts["segments"]["rejected"]
-    assert counts["segments"]["examples"] == len(read_examples(dataset))
-    ledger = pq.read_table(dataset / "recordings.parquet").to_pylist()
-    assert sum(row["segments_written"] for row in ledger) == counts["segments"]["examples"]
-    assert sum(row["segments_planned"] for row in ledger) == counts["segments"]["planned"]
-    for row in ledger:
-        assert row["segments_planned"] == row["segments_written"] + row["segments_rejected"], row["id"]
-    assert run("verify", dataset).code == 0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import resource
 import threading
 import zlib
 
@@ -413,6 +414,14 @@ def test_filters_that_are_not_there_are_named():
     assert "(32001)" in message
 
 
+@pytest.mark.parametrize("bits", [{"scaleoffset": 4}, {"scaleoffset": 0}])
+def test_filters_whose_decoder_crashes_are_refused(bits):
+    reason, message = refused(reader(), of({"chunks": (100,), **bits}, x=np.arange(1000)))
+    assert reason == Reason.BAD_FORMAT
+    assert "scaleoffset (6)" in message
+    assert "h5repack -f GZIP=4" in message
+
+
 def test_one_damaged_dataset_does_not_take_the_others_along():
     content = bytearray(of({}, good=samples("<f4", 50), bad=samples("<f4", 60)))
     header = content.rindex(b"OHDR") if b"OHDR" in content else None
@@ -534,6 +543,37 @@ def test_any_flipped_byte_gives_numbers_or_a_reject(libver, data):
                 read(small, bytes(content), each, count=min(each.frames, 1000))
     except RejectError:
         pass
+
+
+def test_a_text_that_promises_gigabytes_is_left_out():
+    """HDF5 fills as much memory as the noted length before it looks for the text."""
+
+    def fill(opened):
+        opened["x"] = samples("<f4", 50)
+        opened["text"] = "short"
+
+    content = hdf5(fill)
+    assert only(reader(), content).attributes == {"text": "short"}
+    with h5py.File(io.BytesIO(content)) as opened:
+        offset = opened["text"].id.get_offset()
+    assert content[offset : offset + 4] == (5).to_bytes(4, "little")
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert only(reader(), content[:offset] + b"\xff" * 4 + content[offset + 4 :]).attributes == {}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start < 100_000  # KiB
+
+
+def test_a_heap_of_texts_that_leads_nowhere_is_left_out():
+    """HDF5 1.14 goes round for ever in it."""
+
+    def fill(opened):
+        opened["x"] = samples("<f4", 50)
+        opened["text"] = "short"
+
+    content = bytearray(hdf5(fill))
+    heap = content.index(b"GCOL")
+    assert content[heap + 24 : heap + 32] == (5).to_bytes(8, "little")
+    content[heap + 16 : heap + 32] = bytes(16)  # an object of no number and no bytes
+    assert only(reader(), bytes(content)).attributes == {}
 
 
 def test_names_that_are_no_utf8_are_left_out():

@@ -40,6 +40,8 @@ def plain_value(value: Any) -> Value | None:
         return int(value)
     if isinstance(value, str):
         return value.rstrip("\0") if len(value) <= MOST_CHARACTERS else None
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return None  # the ledger keeps 64 bits
     return value if isinstance(value, (int, float)) else None
 
 
@@ -100,7 +102,7 @@ def parse_time(value: Value) -> int | None:
             value = float(value)
         except ValueError:
             return None
-    if not math.isfinite(value) or abs(value) > _MOST_S:
+    if not abs(value) <= _MOST_S:  # neither is NaN
         return None
     whole = math.floor(value)  # apart from the fraction, so that its digits stay
     return whole * 10**9 + round((value - whole) * 10**9)

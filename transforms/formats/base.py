@@ -116,7 +116,9 @@ def choose_members(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
 def _fits(name: str, pattern: str) -> bool:
     if pattern.startswith("re:"):
         return re.search(pattern[3:], name) is not None
-    return any(fnmatch.fnmatchcase(part, pattern) for part in (name, name.rpartition("/")[2], name.lstrip("/")))
+    return any(
+        fnmatch.fnmatchcase(part, pattern) for part in (name, name.rpartition("/")[2], name.lstrip("/"))
+    )
 
 
 def local_path(file: BinaryIO, format_name: str) -> str:

@@ -10,12 +10,17 @@ from ..elements import Description
 from ..rejects import Reason, RejectError
 from .arrays import read_shape
 from .base import ReadSettings
+from .hdf5_chunks import Chunks, ChunkSlices, index_chunks
 from .hdf5_files import OpenFiles, SafeSlices, open_hdf5, reported
 from .hdf5_members import find_datasets, to_member
 from .hdf5_source import find_signature
 from .members import Member, describe_member, read_range, select, split_row
 from .samples import scaling
 from .stored import from_locator, read_stored
+from .whole import DecodedCache
+
+_KEPT_INDEX_BYTES = 64 << 20
+_KEPT_CHUNK_BYTES = 64 << 20
 
 
 class Hdf5Reader:
@@ -28,7 +33,7 @@ class Hdf5Reader:
 
     def __init__(self, settings: ReadSettings):
         self._settings = settings
-        self._open = OpenFiles()
+        self._arrays = Hdf5Arrays(settings)
 
     @staticmethod
     def matches(head: bytes) -> bool:
@@ -41,9 +46,9 @@ class Hdf5Reader:
         return describe_hdf5(file, size, self.name, self._settings)
 
     def read(self, file: BinaryIO, locator: str, channel: int, start: int, out: np.ndarray) -> None:
-        """By seeking where the samples lie together as they are, else through HDF5."""
+        """By seeking where the samples lie as they are, else by the chunks that the range touches."""
         locator, row = split_row(locator, self._settings)
-        read_hdf5(self._open, file, locator, row or channel, start, out, self._settings)
+        self._arrays.read(file, locator, row or channel, start, out)
 
 
 def describe_hdf5(
@@ -53,12 +58,14 @@ def describe_hdf5(
     if size == 0:
         raise RejectError(Reason.EMPTY, "the file has 0 bytes")
     with open_hdf5(file) as opened:
-        entries, hidden = {}, {}
-        for found in find_datasets(opened):
+        datasets, broken = find_datasets(opened, file)
+        entries: dict[str, Member | RejectError] = {**broken}
+        hidden: dict[str, Member | RejectError] = {}
+        for found in datasets:
             with reported(found.path):
                 place = hidden if found.dataset.is_scale else entries
             place[found.path] = to_member(found, size, settings)
-        return describe_selected(format_name, entries, settings, hidden)
+        return describe_selected(format_name, dict(sorted(entries.items())), settings, hidden)
 
 
 def describe_selected(
@@ -77,25 +84,48 @@ def describe_selected(
     return described
 
 
-def read_hdf5(
-    files: OpenFiles,
-    file: BinaryIO,
-    locator: str,
-    other: int,
-    start: int,
-    out: np.ndarray,
-    settings: ReadSettings,
-    *,
-    transposed: bool = False,
-) -> None:
-    """Fills `out` [samples] from the array at a member's locator; see `read_range` for the others."""
-    if locator[0] == "@":
-        array = from_locator(locator[1:])
-        shape = read_shape(array.shape, settings.array_axes)
-        read_stored(file, array, shape, other, start, out, scaling(settings.scale, array.sample_dtype))
-        return
-    with files.dataset(file, locator[1:], settings.decode_limit) as (dataset, checked):
-        slices = SafeSlices(dataset, checked if locator[0] == "c" else None, settings.decode_limit)
+class Hdf5Arrays:
+    """Reads members of HDF5 files; keeps files open, and chunks decoded, for a while."""
+
+    def __init__(self, settings: ReadSettings):
+        self._settings = settings
+        self._open = OpenFiles()
+        self._indexes = DecodedCache(_KEPT_INDEX_BYTES)
+        self._decoded = DecodedCache(_KEPT_CHUNK_BYTES)
+
+    def read(
+        self,
+        file: BinaryIO,
+        locator: str,
+        other: int,
+        start: int,
+        out: np.ndarray,
+        *,
+        transposed: bool = False,
+    ) -> None:
+        """Fills `out` [samples] from the array at a member's locator; see `read_range` for the others."""
+        kind, path = locator[0], locator[1:]
+        if kind == "@":
+            array, settings = from_locator(path), self._settings
+            shape = read_shape(array.shape, settings.array_axes)
+            read_stored(file, array, shape, other, start, out, scaling(settings.scale, array.sample_dtype))
+        elif kind == "k":
+            chunks = self._indexes.get(file, path, lambda: _index(file, path))  # type: ignore[arg-type]
+            slices = ChunkSlices(file, chunks, self._decoded, self._settings.decode_limit)  # type: ignore[arg-type]
+            self._read_slices(slices, other, start, out, transposed)
+        else:
+            with self._open.dataset(file, path, self._settings.decode_limit) as slices:
+                self._read_slices(slices, other, start, out, transposed)
+
+    def _read_slices(
+        self, slices: ChunkSlices | SafeSlices, other: int, start: int, out: np.ndarray, transposed: bool
+    ) -> None:
+        settings = self._settings
         shape = read_shape(slices.shape[::-1] if transposed else slices.shape, settings.array_axes)
         scale = scaling(settings.scale, slices.dtype)
         read_range(slices, shape, other, start, out, scale, transposed=transposed)
+
+
+def _index(file: BinaryIO, path: str) -> Chunks:
+    with open_hdf5(file) as opened, reported(path):
+        return index_chunks(opened[path], path)

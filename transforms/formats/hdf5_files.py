@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -21,7 +19,6 @@ from .whole import require_decodable
 _KEPT_FILES = 8
 _CHUNK_CACHE_BYTES = 16 << 20
 _MOST_CHUNK_CACHE_BYTES = 64 << 20  # for chunks larger than the above
-_DEFLATE, _DEFLATE_RATIO = 1, 1032  # no deflated byte gives more
 
 # What h5py makes of damage: HDF5's own errors, and numbers, names and types that Python or numpy cannot take.
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
@@ -35,7 +32,6 @@ class _OpenFile:
         self.lent = Source()
         self.file: Any = None
         self.datasets: dict[str, Any] = {}
-        self.checked: set[tuple] = set()
 
     def close(self) -> None:
         """Waits for a reader, then closes."""
@@ -58,8 +54,8 @@ class OpenFiles:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def dataset(self, file: BinaryIO, path: str, decode_limit: int) -> Iterator[tuple[Any, set[tuple]]]:
-        """(the dataset at a path, chunks that were checked); nobody else reads the file meanwhile."""
+    def dataset(self, file: BinaryIO, path: str, decode_limit: int) -> Iterator[SafeSlices]:
+        """The dataset at a path; nobody else reads the file meanwhile."""
         key = file_identity(file)
         if key is None:  # nothing tells whether the next file is the same one
             opened = _OpenFile()
@@ -79,7 +75,7 @@ class OpenFiles:
                     if path not in opened.datasets:
                         opened.datasets.clear()  # one at a time: each has a cache of chunks
                         opened.datasets[path] = _open_dataset(opened.file, path, decode_limit)
-                    yield opened.datasets[path], opened.checked
+                    yield SafeSlices(opened.datasets[path])
                 except BaseException:  # what was read before it failed is not to be trusted
                     opened.drop()
                     raise
@@ -148,70 +144,14 @@ def _open_dataset(file: Any, path: str, decode_limit: int) -> Any:
         return h5py.Dataset(h5py.h5d.open(file.id, path.encode("utf-8", "surrogateescape"), access))
 
 
-def largest_chunk_bytes(dataset: Any) -> int:
-    """Bytes of the largest chunk as stored; takes a microsecond a chunk."""
-    largest = 0
-
-    def look(chunk: Any) -> None:
-        nonlocal largest
-        largest = max(largest, chunk.size)
-
-    dataset.id.chunk_iter(look)
-    return largest
-
-
-def may_burst(dataset: Any, decode_limit: int) -> bool:
-    """Whether a deflated chunk may inflate to more than the limit, so that `SafeSlices` has to look first.
-
-    HDF5 inflates a chunk until its stream ends, however long that takes: a file of 1 MiB could fill 1 GiB.
-    """
-    return _DEFLATE in filter_codes(dataset) and largest_chunk_bytes(dataset) * _DEFLATE_RATIO > decode_limit
-
-
-def filter_codes(dataset: Any) -> dict[int, str]:
-    """The filters of a chunked dataset: name by code."""
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(number) for number in range(properties.get_nfilters())]
-    return {each[0]: each[3].decode("utf-8", "replace") for each in filters}
-
-
-def _check_chunks(dataset: Any, index: tuple, checked: set[tuple], decode_limit: int) -> None:
-    """Holds the deflated chunks that a slice touches against what they should inflate to.
-
-    Raises:
-      RejectError: a chunk inflates to more than a chunk has.
-    """
-    chunks = dataset.chunks
-    chunk_bytes = count_bytes(chunks, dataset.dtype)
-    spans = []
-    for place, size in zip(index, chunks, strict=True):
-        first, stop = (place.start, place.stop) if isinstance(place, slice) else (place, place + 1)
-        spans.append(range(first // size * size, stop, size))
-    for origin in itertools.product(*spans):
-        key = (dataset.name, *origin)
-        if key in checked:
-            continue
-        info = dataset.id.get_chunk_info_by_coord(origin)
-        if info.byte_offset is not None and info.size * _DEFLATE_RATIO > decode_limit:
-            content = dataset.id.read_direct_chunk(origin)[1]
-            # checksums of other filters may stand around the numbers
-            if len(zlib.decompressobj().decompress(content, chunk_bytes + 1024)) >= chunk_bytes + 1024:
-                raise RejectError(
-                    Reason.CORRUPT, f"a chunk of {dataset.name} inflates to more than its {chunk_bytes} bytes"
-                )
-        checked.add(key)
-
-
 class SafeSlices:
-    """A dataset whose slices are checked before HDF5 inflates them, and whose errors are rejects."""
+    """A dataset whose errors are rejects."""
 
-    def __init__(self, dataset: Any, checked: set[tuple] | None, decode_limit: int):
-        self._dataset, self._checked, self._decode_limit = dataset, checked, decode_limit
+    def __init__(self, dataset: Any):
+        self._dataset = dataset
         self.shape: tuple[int, ...] = dataset.shape
         self.dtype: np.dtype = dataset.dtype
 
     def __getitem__(self, index: tuple) -> np.ndarray:
         with reported(self._dataset.name):
-            if self._checked is not None:
-                _check_chunks(self._dataset, index, self._checked, self._decode_limit)
             return self._dataset[index]

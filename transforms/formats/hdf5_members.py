@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..rejects import Reason, RejectError
-from .attributes import MOST_CHARACTERS, Value, merge_scopes, plain_value
-from .hdf5_files import filter_codes, may_burst, reported
-from .members import Member, count_bytes, is_complex_pair, require_numbers
+from .attributes import Value, merge_scopes
+from .hdf5_chunks import DECODED_HERE, DEFLATE, FLETCHER32, list_filters
+from .hdf5_files import reported
+from .hdf5_values import attribute_values, elsewhere, is_scalar, is_utf8, scalar_value
+from .members import Member, count_bytes, is_complex_pair, named, require_numbers
 from .settings import ReadSettings
 from .stored import StoredArray
 from .whole import require_decodable
 
-_PLUMBING = frozenset(
-    {"CLASS", "NAME", "_NCProperties", "_nc3_strict", "_Netcdf4Dimid", "_Netcdf4Coordinates", "H5PATH"}
-)
-_LEAST_SHARE = (
-    1000  # of the chunks one in as many must be there, so that a header cannot promise years of zeros
-)
+_LEAST_SHARE = 1000  # one chunk in as many must be there, so that no header promises years of zeros
+_CRASHING_FILTERS = frozenset({5, 6})  # n-bit and scale-offset
+_CHECKSUM_BYTES = 4
+_DEFLATE_RATIO = 1032  # no deflated byte gives more
 
 
 @dataclasses.dataclass
@@ -40,29 +39,36 @@ class Found:
         return merge_scopes([attribute_values(self.dataset), *self.scopes])
 
 
-def find_datasets(file: Any) -> list[Found]:
-    """All datasets with more than one element, or none, sorted by path.
+def find_datasets(opened: Any, file: BinaryIO) -> tuple[list[Found], dict[str, RejectError]]:
+    """All datasets that have not exactly one element, sorted by path; and what cannot be opened, by path.
 
     Only hard links are followed, and each object is visited once: others may lead out of the file or around.
+
+    Args:
+      opened: the file, of h5py.
+      file: the same.
     """
     import h5py
 
     found: list[Found] = []
+    broken: dict[str, RejectError] = {}
     visited: set[Any] = set()
-    waiting: list[tuple[str, Any, list[Mapping[str, Value]]]] = [("", file, [])]
+    waiting: list[tuple[str, Any, list[Mapping[str, Value]]]] = [("", opened, [])]
     while waiting:
         prefix, group, outer = waiting.pop()
         datasets, groups, scalars = [], [], {}
-        for name, item in list_children(group):
-            with reported(prefix + name):
-                address = h5py.h5o.get_info(item.id).addr
+        for name, item in list_children(group, prefix):
+            if isinstance(item, RejectError):
+                broken[prefix + name] = item
+                continue
+            address = h5py.h5o.get_info(item.id).addr
             if address in visited:
                 continue
             visited.add(address)
             if isinstance(item, h5py.Group):
                 groups.append((name, item))
             elif is_scalar(item):
-                value = scalar_value(item)
+                value = scalar_value(item, file)
                 if value is not None:
                     scalars[name] = value
             elif item.shape is not None:
@@ -70,81 +76,37 @@ def find_datasets(file: Any) -> list[Found]:
         scopes = [{**attribute_values(group), **scalars}, *outer]
         found += [Found(prefix + name, dataset, scopes) for name, dataset in datasets]
         waiting += [(f"{prefix}{name}/", each, scopes) for name, each in reversed(groups)]
-    return sorted(found, key=lambda each: each.path)
+    return sorted(found, key=lambda each: each.path), broken
 
 
-def list_children(group: Any) -> list[tuple[str, Any]]:
-    """(name, group or dataset) of all hard links with a name in UTF-8, sorted."""
+def list_children(group: Any, prefix: str) -> list[tuple[str, Any]]:
+    """(name, group or dataset) of all hard links with a name in UTF-8, sorted; a `RejectError` for a damaged one.
+
+    Args:
+      group: of h5py.
+      prefix: its path, with a slash at the end unless it is the root.
+
+    Raises:
+      RejectError: the group itself is damaged.
+    """
     import h5py
 
+    with reported(prefix or "/"):
+        names = sorted(name for name in group if is_utf8(name))
     children = []
-    with reported(group.name or "/"):
-        for name in sorted(group):
-            if name.isascii() or _is_utf8(name):
+    for name in names:
+        try:
+            with reported(prefix + name):
                 link = group.get(name, getlink=True)
                 item = group[name] if isinstance(link, h5py.HardLink) else None
                 if isinstance(item, (h5py.Group, h5py.Dataset)):
+                    h5py.h5o.get_info(item.id)  # so that damage shows here
+                    if isinstance(item, h5py.Dataset):
+                        _ = item.shape, item.dtype
                     children.append((name, item))
+        except RejectError as error:
+            children.append((name, named(error, prefix + name)))
     return children
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # h5py puts surrogates for what it cannot decode
-        return False
-    return True
-
-
-def is_scalar(dataset: Any) -> bool:
-    """Whether it has exactly one element."""
-    return dataset.shape is not None and math.prod(dataset.shape) == 1
-
-
-def scalar_value(dataset: Any) -> Value | None:
-    """The number or text of a dataset of one element, or None where it is neither or cannot be read."""
-    with contextlib.suppress(RejectError), reported(dataset.name):
-        if _elsewhere(dataset) is None and _is_small(dataset.dtype):
-            return plain_value(np.asarray(dataset[()]))
-    return None
-
-
-def attribute_values(item: Any) -> dict[str, Value]:
-    """The attributes of a group or dataset that are single numbers or texts, sorted by name."""
-    values = {}
-    with contextlib.suppress(RejectError), reported(item.name or "/"):
-        for name in sorted(item.attrs):
-            if name in _PLUMBING or name.startswith("MATLAB_") or not (name.isascii() or _is_utf8(name)):
-                continue
-            with contextlib.suppress(RejectError), reported(item.name or "/"):
-                attribute = item.attrs.get_id(name)
-                if (
-                    attribute.shape is None
-                    or math.prod(attribute.shape) != 1
-                    or not _is_small(attribute.dtype)
-                ):
-                    continue
-                value = item.attrs[name]
-                value = plain_value(value if isinstance(value, str) else np.asarray(value))
-                if value is not None:
-                    values[name] = value
-    return values
-
-
-def _is_small(dtype: np.dtype) -> bool:
-    import h5py
-
-    text = h5py.check_string_dtype(dtype)
-    return (text is not None and (text.length or 0) <= 4 * MOST_CHARACTERS) or dtype.kind in "biuf"
-
-
-def _elsewhere(dataset: Any) -> str | None:
-    """Where a dataset's samples are, if not in the file."""
-    if dataset.is_virtual:
-        return "is virtual: its samples are in other files"
-    if dataset.id.get_create_plist().get_external_count():
-        return "has its samples in external files"
-    return None
 
 
 def to_member(
@@ -162,15 +124,15 @@ def to_member(
         with reported(found.path):
             return _to_member(found, size, settings, transposed)
     except RejectError as error:
-        return RejectError(error.reason, str(error), found.path)
+        return named(error, found.path)
 
 
 def _to_member(found: Found, size: int, settings: ReadSettings, transposed: bool) -> Member:
     dataset = found.dataset
-    elsewhere = _elsewhere(dataset)
-    if elsewhere:
+    place = elsewhere(dataset)
+    if place:
         raise RejectError(
-            Reason.BAD_FORMAT, f"{found.path} {elsewhere}, which are not opened: copy them into one"
+            Reason.BAD_FORMAT, f"{found.path} {place}, which are not opened: copy them into one"
         )
     pair = is_complex_pair(dataset.dtype)
     if not pair:
@@ -186,8 +148,10 @@ def _to_member(found: Found, size: int, settings: ReadSettings, transposed: bool
             locator = "@" + stored.to_locator()
     else:
         warnings = _check_chunked(found.path, dataset, settings)
-        if may_burst(dataset, settings.decode_limit):
-            locator = "c" + found.path
+        if _lies_plainly(dataset) and {code for code, _, _ in list_filters(dataset)} <= DECODED_HERE:
+            locator = "k" + found.path
+        else:
+            _require_safe_chunks(dataset, settings)
     return Member(
         name=found.path,
         shape=shape,
@@ -211,21 +175,39 @@ def _stored_array(dataset: Any, shape: tuple[int, ...], transposed: bool, size: 
     if offset + count_bytes(shape, dataset.dtype) > size:
         raise RejectError(Reason.TRUNCATED, f"its samples reach beyond the end of the file, {size} bytes")
     dtype = dataset.dtype
-    if is_complex_pair(dtype):
+    if not _lies_plainly(dataset):
+        return None
+    if dtype.names:
         real = dtype[0]
-        if (
-            real.kind != "f"
-            or real.itemsize < 4
-            or dtype.itemsize != 2 * real.itemsize
-            or dtype.fields is None
-        ):
-            return None
-        if [place[1] for place in dtype.fields.values()] != [0, real.itemsize]:
+        packed = dtype.itemsize == 2 * real.itemsize and dtype.fields and dtype.fields[dtype.names[0]][1] == 0
+        if real.kind != "f" or real.itemsize < 4 or not packed:
             return None
         dtype = np.dtype(f"{real.str[0]}c{dtype.itemsize}")
-    elif dataset.id.get_type() != h5py.h5t.py_create(np.dtype(dtype.str)):  # padded bits, enumerations
-        return None
     return StoredArray(offset, dtype, shape, fortran=transposed)
+
+
+def _lies_plainly(dataset: Any) -> bool:
+    """Whether the numbers in the file are as numpy has them: no padded bits, no enumeration."""
+    import h5py
+
+    dtype = dataset.dtype
+    plain = dtype if dtype.names else np.dtype(dtype.str)
+    return dataset.id.get_type() == h5py.h5t.py_create(plain)
+
+
+def _require_safe_chunks(dataset: Any, settings: ReadSettings) -> None:
+    """Holds chunks that only HDF5 can decode against what makes it crash or fill the memory.
+
+    Raises:
+      RejectError: one might.
+    """
+    sizes: list[int] = []
+    dataset.id.chunk_iter(lambda chunk: sizes.append(chunk.size))
+    codes = {code for code, _, _ in list_filters(dataset)}
+    if FLETCHER32 in codes and min(sizes) <= _CHECKSUM_BYTES:
+        raise RejectError(Reason.CORRUPT, f"a chunk has {min(sizes)} bytes, no more than its checksum")
+    if DEFLATE in codes:
+        require_decodable(max(sizes) * _DEFLATE_RATIO, settings.decode_limit)
 
 
 def _check_chunked(path: str, dataset: Any, settings: ReadSettings) -> tuple[str, ...]:
@@ -236,7 +218,13 @@ def _check_chunked(path: str, dataset: Any, settings: ReadSettings) -> tuple[str
     """
     import h5py
 
-    for code, name in filter_codes(dataset).items():
+    for code, _, name in list_filters(dataset):
+        if code in _CRASHING_FILTERS:
+            raise RejectError(
+                Reason.BAD_FORMAT,
+                f"{path} is packed with {name} ({code}), whose decoder in HDF5 crashes on damaged files: "
+                "rewrite it with h5repack -f GZIP=4",
+            )
         if not h5py.h5z.filter_avail(code):
             raise RejectError(
                 Reason.BAD_FORMAT,

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SIGNATURE_OFFSETS = (0, 512, 1024, 2048)
 _HEAP_MAGIC = b"GCOL"
+_MOST_BEYOND_BYTES = 1 << 16  # that HDF5 may read ahead
 
 
 def find_signature(head: bytes) -> int | None:
@@ -43,10 +44,16 @@ class Source(io.RawIOBase):
         return self.lent.tell()
 
     def readinto(self, buffer: Any) -> int:
-        """As the file lent, but never less than asked for, since h5py does not ask again: zeros follow its end."""
+        """As the file lent, but never less than asked for, since h5py does not ask again: zeros follow its end.
+
+        Raises:
+          ValueError: a length is damaged.
+        """
         view = memoryview(buffer).cast("B")
         start = self.lent.tell()
         done = _fill(self.lent, view)
+        if len(view) - done > _MOST_BEYOND_BYTES:
+            raise ValueError(f"{len(view)} bytes are asked for at byte {start}, and {done} are there")
         view[done:] = bytes(len(view) - done)
         if view[:4] == _HEAP_MAGIC:
             self._check_heap(start)

@@ -14,13 +14,14 @@ from ..rejects import Reason, RejectError
 from .arrays import read_shape
 from .attributes import MOST_CHARACTERS, Value
 from .base import ReadSettings
-from .hdf5 import describe_hdf5, describe_selected, read_hdf5
-from .hdf5_files import OpenFiles, open_hdf5, reported
-from .hdf5_members import Found, is_scalar, list_children, scalar_value, to_member
+from .hdf5 import Hdf5Arrays, describe_hdf5, describe_selected
+from .hdf5_files import open_hdf5, reported
+from .hdf5_members import Found, list_children, to_member
 from .hdf5_source import find_signature
+from .hdf5_values import is_scalar, scalar_value
 from .mat5 import iter_variables_5, load_compressed
 from .mat_variables import Compressed, Variable, iter_variables_4, whole_value
-from .members import Member, read_range, split_row
+from .members import Member, NoSamplesError, named, read_range, split_row
 from .npy import read_up_to
 from .samples import scaling
 from .stored import frames_present
@@ -41,7 +42,7 @@ class MatReader:
 
     def __init__(self, settings: ReadSettings):
         self._settings = settings
-        self._open = OpenFiles()
+        self._arrays = Hdf5Arrays(settings)
         self._decoded = DecodedCache()
 
     @staticmethod
@@ -101,7 +102,7 @@ class MatReader:
             elif 0 not in array.shape:
                 frames = frames_present(array, size, self._settings)
         except RejectError as error:
-            return RejectError(error.reason, str(error), variable.name)
+            return named(error, variable.name)
         return Member(
             name=variable.name,
             shape=array.shape,
@@ -115,17 +116,20 @@ class MatReader:
 
         values: dict[str, Value] = {}
         variables: dict[str, tuple[Any, str]] = {}
+        entries: dict[str, Member | RejectError] = {}
         with open_hdf5(file) as opened:
-            for name, item in list_children(opened):
+            for name, item in list_children(opened, ""):
                 if name.startswith("#"):  # what cells and objects refer to
                     continue
+                if isinstance(item, RejectError):
+                    entries[name] = item
+                    continue
                 kind = _kind_73(item, name)
-                value = _value_73(item, kind)
+                value = _value_73(item, kind, file)
                 if value is None:
                     variables[name] = item, kind
                 else:
                     values[name] = value
-            entries: dict[str, Member | RejectError] = {}
             for name, (item, kind) in variables.items():
                 if kind == "empty" or (kind == "numbers" and item.shape == (0, 0)):
                     entries[name] = _nothing(name)
@@ -151,11 +155,11 @@ class MatReader:
         else:
             transposed = locator.startswith(_TRANSPOSED)
             place = locator.removeprefix(_TRANSPOSED)
-            read_hdf5(self._open, file, place, other, start, out, settings, transposed=transposed)
+            self._arrays.read(file, place, other, start, out, transposed=transposed)
 
 
 def _no_numbers(name: str, kind: str) -> RejectError:
-    return RejectError(
+    return NoSamplesError(
         Reason.BAD_FORMAT,
         f"{name} is no array of numbers but a {kind}: save what it holds as a variable of its own",
         name,
@@ -164,7 +168,7 @@ def _no_numbers(name: str, kind: str) -> RejectError:
 
 def _nothing(name: str) -> RejectError:
     """[], which programs leave behind: no recording that lost its samples."""
-    return RejectError(Reason.EMPTY, f"{name} is []: no sample", name)
+    return NoSamplesError(Reason.EMPTY, f"{name} is []: no sample", name)
 
 
 def _load(file: BinaryIO, locator: str, settings: ReadSettings) -> np.ndarray:
@@ -187,10 +191,10 @@ def _kind_73(item: Any, name: str) -> str:
         return "empty" if item.shape is None or item.attrs.get("MATLAB_empty", 0) else "numbers"
 
 
-def _value_73(item: Any, kind: str) -> Value | None:
+def _value_73(item: Any, kind: str, file: BinaryIO) -> Value | None:
     """The number, or the text of one row, that a variable of MATLAB 7.3 is; else None."""
     if kind in ("numbers", "logical array"):
-        return whole_value(scalar_value(item)) if is_scalar(item) else None
+        return whole_value(scalar_value(item, file)) if is_scalar(item) else None
     if kind == "text" and item.dtype == np.uint16 and item.ndim == 2 and item.shape[1] == 1:
         with contextlib.suppress(RejectError), reported(item.name):
             if item.shape[0] <= MOST_CHARACTERS and "MATLAB_empty" not in item.attrs:

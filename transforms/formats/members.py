@@ -46,11 +46,21 @@ class Member:
     is_complex: bool = False
 
 
+class NoSamplesError(RejectError):
+    """What stands in a file beside the samples, such as records or texts: told of only where it is asked for."""
+
+
+def named(error: RejectError, name: str | None) -> RejectError:
+    """The same reject, of a member."""
+    error.member = name
+    return error
+
+
 def require_numbers(dtype: np.dtype) -> None:
     """Holds a type against those that samples have: i1 to i8, u1 to u8, f2 to f8, c8, c16.
 
     Raises:
-      RejectError: it is another.
+      NoSamplesError: it is another.
     """
     if (dtype.kind in "iuf" and dtype.itemsize <= 8) or (dtype.kind == "c" and dtype.itemsize <= 16):
         return
@@ -60,7 +70,7 @@ def require_numbers(dtype: np.dtype) -> None:
         what = f"records ({str(dtype)[:80]}): save each field as an array of its own"
     else:
         what = f"{dtype.str}, no numbers of 1 to 8 bytes: save it as integers or floats"
-    raise RejectError(Reason.BAD_FORMAT, f"the array holds {what}")
+    raise NoSamplesError(Reason.BAD_FORMAT, f"the array holds {what}")
 
 
 def select(
@@ -68,7 +78,7 @@ def select(
     settings: ReadSettings,
     hidden: Mapping[str, Any] | None = None,
 ) -> list[Any]:
-    """The entries of a file to describe, in the file's order: those that fit `members`, else what can be used.
+    """The entries of a file to describe, in the file's order: those that fit `members`, else all with samples.
 
     Args:
       entries: by name, members or, for what cannot be used, a `RejectError`.
@@ -81,10 +91,10 @@ def select(
     everything = {**entries, **(hidden or {})}
     if settings.members:
         return [everything[name] for name in choose_members(list(everything), settings.members)]
-    usable = [entry for entry in entries.values() if not isinstance(entry, RejectError)]
+    samples = [entry for entry in entries.values() if not isinstance(entry, NoSamplesError)]
     if not everything:
         raise RejectError(Reason.NO_MEMBER, "the file holds no array of numbers with more than one element")
-    return usable or list(everything.values())
+    return samples or list(everything.values())
 
 
 def describe_member(
@@ -102,7 +112,7 @@ def describe_member(
                 "or check array_axes",
             )
     except RejectError as error:
-        return [RejectError(error.reason, str(error), member.name)]
+        return [named(error, member.name)]
     frames = shape.frames if member.frames_present is None else member.frames_present
     warnings = member.warnings
     if frames != shape.frames:

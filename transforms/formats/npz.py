@@ -18,7 +18,7 @@ from ..rejects import Reason, RejectError
 from .arrays import read_shape
 from .attributes import Value, plain_value
 from .base import ReadSettings
-from .members import Member, describe_member, read_range, require_numbers, select, split_row
+from .members import Member, describe_member, named, read_range, require_numbers, select, split_row
 from .npy import HEAD_BYTES, parse_header, read_up_to
 from .samples import scaling
 from .stored import StoredArray, from_locator, read_stored
@@ -71,7 +71,7 @@ class NpzReader:
                 else:
                     values[name] = value
             except RejectError as error:
-                entries[name] = RejectError(error.reason, str(error), name)
+                entries[name] = named(error, name)
         described: list[Description | RejectError] = []
         for member in select(entries, self._settings):
             if isinstance(member, RejectError):

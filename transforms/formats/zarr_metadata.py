@@ -16,7 +16,7 @@ import numpy as np
 
 from ..rejects import Reason, RejectError
 from .attributes import Value, plain_value
-from .members import require_numbers
+from .members import NoSamplesError, named, require_numbers
 
 METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup")
 _ATTRIBUTES_NAME = ".zattrs"
@@ -56,8 +56,8 @@ class Layout:
     dtype: np.dtype
 
 
-def find_arrays(root: str) -> list[Node]:
-    """All arrays of a store sorted by path; links to other folders are not followed.
+def find_arrays(root: str) -> tuple[list[Node], dict[str, RejectError]]:
+    """All arrays of a store sorted by path, and what has damaged metadata; links to folders are not followed.
 
     Raises:
       RejectError: it is no store.
@@ -68,19 +68,24 @@ def find_arrays(root: str) -> list[Node]:
             Reason.BAD_FORMAT, "the folder is no Zarr store: it has no zarr.json, .zgroup or .zarray"
         )
     nodes: list[Node] = []
+    broken: dict[str, RejectError] = {}
     waiting: list[tuple[str, dict[str, Any], list[Mapping[str, Value]]]] = [("", first, [])]
     while waiting:
         path, metadata, outer = waiting.pop()
         scopes = [_attribute_values(metadata), *outer]
-        if "shape" in metadata:
+        if metadata["node_type"] == "array":
             nodes.append(Node(path, metadata, scopes, _is_coordinate(path, metadata)))
             continue
         for name in _folders(os.path.join(root, path)):
             inner = f"{path}/{name}" if path else name
-            found = read_metadata(os.path.join(root, inner))
+            try:
+                found = read_metadata(os.path.join(root, inner))
+            except RejectError as error:
+                broken[inner] = named(error, inner)
+                continue
             if found is not None:
                 waiting.append((inner, found, scopes))
-    return sorted(nodes, key=lambda node: node.path)
+    return sorted(nodes, key=lambda node: node.path), broken
 
 
 def _folders(path: str) -> list[str]:
@@ -108,14 +113,14 @@ def read_metadata(path: str) -> dict[str, Any] | None:
         metadata = _read_json(os.path.join(path, name))
         if metadata is None:
             continue
-        if name == "zarr.json":
-            if metadata.get("node_type") == "group":
-                metadata.pop("shape", None)
-        else:
+        if name != "zarr.json":
+            metadata["node_type"] = "array" if name == ".zarray" else "group"
             metadata["attributes"] = _read_json(os.path.join(path, _ATTRIBUTES_NAME)) or {}
-            if name == ".zgroup":
-                metadata.pop("shape", None)
-        if not isinstance(metadata.get("attributes", {}), dict):
+        elif metadata.get("node_type") not in ("array", "group"):
+            raise RejectError(
+                Reason.CORRUPT, f"zarr.json has node_type={str(metadata.get('node_type'))[:80]}"
+            )
+        if not isinstance(metadata.get("attributes"), dict):
             metadata["attributes"] = {}
         return metadata
     return None
@@ -141,7 +146,7 @@ def _read_json(path: str) -> dict[str, Any] | None:
 
 def _attribute_values(metadata: Mapping[str, Any]) -> dict[str, Value]:
     values = {}
-    for name, value in metadata.get("attributes", {}).items():
+    for name, value in metadata["attributes"].items():
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         value = plain_value(value)
@@ -207,7 +212,9 @@ def _parse_2(metadata: Mapping[str, Any]) -> tuple[np.dtype, Any, list[str]]:
 def _parse_3(metadata: Mapping[str, Any]) -> tuple[np.dtype, Any, list[str]]:
     name = metadata["data_type"]
     if not isinstance(name, str) or not _NUMBERS_3.fullmatch(name):
-        raise RejectError(Reason.BAD_FORMAT, f"the array holds {str(name)[:80]}, no numbers of 1 to 8 bytes")
+        raise NoSamplesError(
+            Reason.BAD_FORMAT, f"the array holds {str(name)[:80]}, no numbers of 1 to 8 bytes"
+        )
     grid = metadata["chunk_grid"]
     if grid["name"] != "regular" or metadata.get("storage_transformers"):
         raise RejectError(

@@ -15,16 +15,17 @@ import numpy as np
 from ..elements import Description
 from ..rejects import Reason, RejectError
 from .arrays import read_shape
-from .attributes import merge_scopes
+from .attributes import Value, merge_scopes, plain_value
 from .base import MissingExtraError, ReadSettings
 from .hdf5 import describe_selected
 from .hdf5_members import missing_chunks
-from .members import Member, count_bytes, describe_member, read_range, split_row
+from .members import Member, count_bytes, describe_member, named, read_range, split_row
 from .samples import scaling
 from .whole import require_decodable
 from .zarr_metadata import METADATA_NAMES, Node, count_chunks, find_arrays, parse_array, read_metadata
 
 _KEPT_ARRAYS = 64
+_MOST_SCALAR_CHUNK = 1024  # elements
 
 
 class ZarrReader:
@@ -53,19 +54,38 @@ class ZarrReader:
         """From the store's metadata, and the number of its chunks; coordinates are left out unless asked for."""
         assert file is not None
         root = _root(file)
-        entries: dict[str, Member | RejectError] = {}
+        nodes, broken = find_arrays(root)
+        entries: dict[str, Member | RejectError] = {**broken}
         hidden: dict[str, Member | RejectError] = {}
-        for node in find_arrays(root):
+        scalars = self._scalars(root, nodes)
+        for node in nodes:
             place = hidden if node.is_coordinate else entries
-            place[node.path] = self._to_member(root, node)
+            if node.path not in scalars:
+                place[node.path] = self._to_member(root, node, scalars)
         if "" in entries:  # the folder is the array
             entry = entries[""]
             if isinstance(entry, RejectError):
                 raise entry
             return describe_member(self.name, entry, self._settings)
-        return describe_selected(self.name, entries, self._settings, hidden)
+        return describe_selected(self.name, dict(sorted(entries.items())), self._settings, hidden)
 
-    def _to_member(self, root: str, node: Node) -> Member | RejectError:
+    def _scalars(self, root: str, nodes: list[Node]) -> dict[str, Value]:
+        """The numbers of arrays of one element, by path."""
+        scalars: dict[str, Value] = {}
+        for node in nodes:
+            with contextlib.suppress(RejectError):
+                layout = parse_array(node.metadata)
+                if (
+                    node.path
+                    and math.prod(layout.shape) == 1
+                    and math.prod(layout.chunks) <= _MOST_SCALAR_CHUNK
+                ):
+                    value = plain_value(self._open(os.path.join(root, node.path))[...])
+                    if value is not None:
+                        scalars[node.path] = value
+        return scalars
+
+    def _to_member(self, root: str, node: Node, scalars: dict[str, Value]) -> Member | RejectError:
         name = node.path or None
         try:
             layout = parse_array(node.metadata)
@@ -76,13 +96,13 @@ class ZarrReader:
             # writers leave out chunks that hold the fill value alone, so that strict has no say here
             warnings = missing_chunks(count_chunks(root, node.path), promised, strict=False)
         except RejectError as error:
-            return RejectError(error.reason, str(error), name)
+            return named(error, name)
         return Member(
             name=name,
             shape=layout.shape,
             dtype=layout.dtype,
             locator=node.path,
-            values=merge_scopes(node.scopes),
+            values=merge_scopes([*node.scopes[:1], *_beside(node.path, scalars), *node.scopes[1:]]),
             warnings=warnings,
         )
 
@@ -120,7 +140,7 @@ class _Slices:
         self.shape: tuple[int, ...] = self._array.shape
         self.dtype: np.dtype = self._array.dtype
 
-    def __getitem__(self, index: tuple) -> np.ndarray:
+    def __getitem__(self, index: Any) -> np.ndarray:
         with _reported(self._path):
             return np.asarray(self._array[index])
 
@@ -135,6 +155,17 @@ def _reported(path: str) -> Iterator[None]:
             raise
         what = " ".join(str(error).split())[:200] or type(error).__name__
         raise RejectError(Reason.CORRUPT, f"zarr cannot read {os.path.basename(path)}: {what}") from error
+
+
+def _beside(path: str, scalars: dict[str, Value]) -> list[dict[str, Value]]:
+    """The scalars of the groups around an array, the nearest group first."""
+    scopes = []
+    while path:
+        path = path.rpartition("/")[0]
+        scopes.append(
+            {name.rpartition("/")[2]: scalars[name] for name in scalars if name.rpartition("/")[0] == path}
+        )
+    return scopes
 
 
 def _root(file: BinaryIO) -> str:
