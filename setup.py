@@ -9,10 +9,14 @@ FOLDERS = {
     "spectrabeam.pipeline": "pipeline",
     "spectrabeam.transforms": "transforms",
     "spectrabeam.transforms.formats": "transforms/formats",
+    **{
+        f"spectrabeam.transforms.formats.{kind}": f"transforms/formats/{kind}"
+        for kind in ("arrays", "audio", "measurement", "seismic", "tables")
+    },
 }
 FORMATS = {
     "seismic": ["obspy>=1.4.1"],
-    "tdms": ["npTDMS>=1.9"],
+    "tdms": ["npTDMS>=1.9,<2"],
     "wfdb": ["wfdb>=4.1"],
     "zarr": ["zarr>=2.18"],
 }

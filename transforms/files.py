@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 import stat
@@ -18,7 +19,11 @@ class Folder(io.RawIOBase):
 
     def __init__(self, uri: bytes):
         self.name = uri
-        self.size = folder_size(uri)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Bytes of all files in it."""
+        return folder_size(self.name)
 
     def readable(self) -> bool:
         """Yes: it reads as empty."""

@@ -10,10 +10,10 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrabeam.transforms.formats.aiff import AiffReader
-from spectrabeam.transforms.formats.au import AuReader
+from spectrabeam.transforms.formats.audio.aiff import AiffReader
+from spectrabeam.transforms.formats.audio.au import AuReader
+from spectrabeam.transforms.formats.audio.caf import CafReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.caf import CafReader
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.waves import RAMP, describe, outcome, read, refused
 

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 
 from spectrabeam.transforms.files import open_local
-from spectrabeam.transforms.formats.audio import FlacReader, OggReader
+from spectrabeam.transforms.formats.audio.mp3 import Mp3Reader
+from spectrabeam.transforms.formats.audio.streams import FlacReader, OggReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.mp3 import Mp3Reader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.waves import describe, outcome, read, refused
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import feather, ipc, parquet
 
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.columns import ArrowReader, ParquetReader
+from spectrabeam.transforms.formats.tables.columns import ArrowReader, ParquetReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 
 READERS = {"parquet": ParquetReader, "arrow": ArrowReader}

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.elements import Description
-from spectrabeam.transforms.formats import hdf5_files
+from spectrabeam.transforms.formats.arrays import hdf5_files
+from spectrabeam.transforms.formats.arrays.hdf5 import Hdf5Reader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.hdf5 import Hdf5Reader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.arrays import NUMBERS, as_read, assert_channels, listed, only, read, refused, samples
 

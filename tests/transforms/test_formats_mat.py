@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.elements import Description
+from spectrabeam.transforms.formats.arrays.mat import MatReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.mat import MatReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.arrays import NUMBERS, as_read, assert_channels, listed, only, read, refused, samples
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.formats.base import MissingExtraError
-from spectrabeam.transforms.formats.mseed import MseedReader
-from spectrabeam.transforms.formats.mseed_index import parse_record
+from spectrabeam.transforms.formats.seismic.mseed import MseedReader
+from spectrabeam.transforms.formats.seismic.mseed_index import parse_record
 from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.reading import describe, only, ranges, read

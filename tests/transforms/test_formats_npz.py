@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectrabeam.transforms.formats.arrays.npz import NpzReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.npz import NpzReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.arrays import NUMBERS, as_read, assert_channels, listed, only, read, refused, samples
 

@@ -11,8 +11,8 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectrabeam.transforms.formats.audio.wav import WavReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.wav import WavReader
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.waves import (
     RAMP,

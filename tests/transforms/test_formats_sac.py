@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrabeam.transforms.formats.sac import SacReader
+from spectrabeam.transforms.formats.seismic.sac import SacReader
 from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.reading import describe, only, ranges, read

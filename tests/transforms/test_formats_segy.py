@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrabeam.transforms.formats.segy import SegyReader, from_ibm
+from spectrabeam.transforms.formats.seismic.segy import SegyReader, from_ibm
 from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.reading import describe, only, ranges, read

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.formats.base import MissingExtraError
+from spectrabeam.transforms.formats.measurement.tdms import TdmsReader
 from spectrabeam.transforms.formats.settings import ReadSettings
-from spectrabeam.transforms.formats.tdms import TdmsReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.reading import describe, only, ranges, read
 

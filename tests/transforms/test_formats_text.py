@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.text import TextReader
+from spectrabeam.transforms.formats.tables.text import TextReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.tfrecord import TfrecordReader
+from spectrabeam.transforms.formats.tables.tfrecord import TfrecordReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 
 OPTIONS = {"": "none", "GZIP": "gzip", "ZLIB": "zlib"}
@@ -386,7 +386,7 @@ def test_reading_does_not_import_tensorflow(tmp_path):
     code = (
         "import sys, numpy as np\n"
         "from spectrabeam.transforms.formats.base import ReadSettings\n"
-        "from spectrabeam.transforms.formats.tfrecord import TfrecordReader\n"
+        "from spectrabeam.transforms.formats.tables.tfrecord import TfrecordReader\n"
         f"file = open({str(path)!r}, 'rb', buffering=0)\n"
         "one = TfrecordReader(ReadSettings())\n"
         "found = one.describe(file, file.seek(0, 2))[0]\n"

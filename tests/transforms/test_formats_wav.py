@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.files import open_local
+from spectrabeam.transforms.formats.audio.wav import WavReader
 from spectrabeam.transforms.formats.base import ReadSettings
-from spectrabeam.transforms.formats.wav import WavReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.waves import RAMP, describe, extensible, fmt, read, refused, riff
 

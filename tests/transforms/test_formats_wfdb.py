@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.formats.base import MissingExtraError
-from spectrabeam.transforms.formats.physionet import WfdbReader
+from spectrabeam.transforms.formats.measurement.physionet import WfdbReader
 from spectrabeam.transforms.formats.settings import ReadSettings
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.reading import describe, only, ranges, read

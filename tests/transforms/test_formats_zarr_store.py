@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.files import Folder
+from spectrabeam.transforms.formats.arrays.zarr_store import ZarrReader
 from spectrabeam.transforms.formats.base import MissingExtraError, ReadSettings
-from spectrabeam.transforms.formats.zarr_store import ZarrReader
 from spectrabeam.transforms.rejects import Reason, RejectError
 from tests.helpers.arrays import NUMBERS, as_read, assert_channels, listed, only, read, refused, samples
 

@@ -11,28 +11,28 @@ from typing import BinaryIO
 
 from ..elements import Source
 from ..files import open_source
-from .aiff import AiffReader
-from .au import AuReader
-from .audio import FlacReader, OggReader
+from .arrays.hdf5 import Hdf5Reader
+from .arrays.mat import MatReader
+from .arrays.npy import NpyReader
+from .arrays.npz import NpzReader
+from .arrays.zarr_store import ZarrReader
+from .audio.aiff import AiffReader
+from .audio.au import AuReader
+from .audio.caf import CafReader
+from .audio.mp3 import Mp3Reader
+from .audio.streams import FlacReader, OggReader
+from .audio.wav import WavReader
 from .base import Reader, ReadSettings
-from .caf import CafReader
-from .columns import ArrowReader, ParquetReader
-from .hdf5 import Hdf5Reader
-from .mat import MatReader
-from .mp3 import Mp3Reader
-from .mseed import MseedReader
-from .npy import NpyReader
-from .npz import NpzReader
-from .physionet import WfdbReader
+from .measurement.physionet import WfdbReader
+from .measurement.tdms import TdmsReader
 from .raw import RawReader
-from .sac import SacReader
-from .segy import SegyReader
-from .seismic_text import Gse2Reader, SlistReader
-from .tdms import TdmsReader
-from .text import TextReader
-from .tfrecord import TfrecordReader
-from .wav import WavReader
-from .zarr_store import ZarrReader
+from .seismic.mseed import MseedReader
+from .seismic.sac import SacReader
+from .seismic.segy import SegyReader
+from .seismic.seismic_text import Gse2Reader, SlistReader
+from .tables.columns import ArrowReader, ParquetReader
+from .tables.text import TextReader
+from .tables.tfrecord import TfrecordReader
 
 HEAD_BYTES = 4096
 READERS: dict[str, type[Reader]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..elements import Description
 from ..rejects import Reason, RejectError
-from .arrays import ArrayShape, read_shape
+from .array_shape import ArrayShape, read_shape
 from .attributes import Value, find_rate, find_start, kept
 from .base import choose_members, short_read
 from .samples import store

@@ -6,27 +6,38 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from ..rejects import Reason, RejectError
 
 _KEPT_BYTES = 256 << 20
 
 
+class HasBytes(Protocol):
+    """What can be kept: a decoded array, or an index of where things lie in a file."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its memory."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=HasBytes)
+
+
 class DecodedCache:
-    """The last decoded arrays, up to 256 MiB and at least one; safe to use from several threads."""
+    """The last decoded things, up to 256 MiB and at least one; safe to use from several threads."""
 
     def __init__(self, most_bytes: int = _KEPT_BYTES):
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[Any, np.ndarray] = OrderedDict()
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._num_bytes = 0
         self._lock = threading.Lock()
         self._decoding: dict[Any, threading.Lock] = {}
 
-    def get(self, file: BinaryIO, locator: str, decode: Callable[[], np.ndarray]) -> np.ndarray:
+    def get(self, file: BinaryIO, locator: str, decode: Callable[[], Kept]) -> Kept:
         """What `decode` gives for the recording at `locator` of a file, which must not be changed."""
-        key = _identity(file)
+        key = file_identity(file)
         if key is None:  # nothing tells whether the next file is the same one
             return decode()
         key = (*key, locator)
@@ -38,21 +49,26 @@ class DecodedCache:
                     self._kept.move_to_end(key)
                     return self._kept[key]
             try:
-                array = decode()
+                thing = decode()
                 with self._lock:
-                    self._keep(key, array)
+                    self._keep(key, thing)
             finally:
                 with self._lock:
                     self._decoding.pop(key, None)
-            return array
+            return thing
 
-    def _keep(self, key: tuple, array: np.ndarray) -> None:
-        self._kept[key] = array
-        while len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > self._most_bytes:
-            self._kept.popitem(last=False)
+    def _keep(self, key: tuple, thing: HasBytes) -> None:
+        if key in self._kept:  # another thread was as quick
+            return
+        self._kept[key] = thing
+        self._num_bytes += thing.nbytes
+        while len(self._kept) > 1 and self._num_bytes > self._most_bytes:
+            _, dropped = self._kept.popitem(last=False)
+            self._num_bytes -= dropped.nbytes
 
 
-def _identity(file: BinaryIO) -> tuple | None:
+def file_identity(file: BinaryIO) -> tuple | None:
+    """Tells files apart, and a file from what was in its place before; None where nothing does."""
     try:
         status = os.fstat(file.fileno())
     except (AttributeError, OSError):
