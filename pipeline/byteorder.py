@@ -30,6 +30,8 @@ def maybe_byteswapped(source: Source, name: str, settings: ReadSettings) -> str 
     other = _first(source, own | {"raw_dtype": swapped}, settings)
     if given is None or other is None or len(given) < 64:
         return None
+    if not other.any() or np.ptp(other) == 0:  # whole numbers, swapped, are next to nothing: no evidence
+        return None
     rough, smooth = _roughness(given), _roughness(other)
     if not (smooth * _FAR_SMOOTHER < rough):
         return None

@@ -184,6 +184,8 @@ def _display(name: str) -> str:
 def _metavar(name: str) -> str:
     """What stands for the value in the help."""
     annotation = info(name).annotation
+    choices = [each for each in typing.get_args(annotation) if typing.get_origin(each) is Literal]
+    annotation = choices[0] if choices else annotation
     if _extra(name)["metavar"]:
         return _extra(name)["metavar"]
     if typing.get_origin(annotation) is Literal:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..transforms import frontend, schema
 from ..transforms.channels import parse_channels
-from ..transforms.rejects import Reason, Reject
-from .labels import Facts, has_labels
-from .recording import Recording, Sifted
+from ..transforms.rejects import Reason
+from .labels import Facts
+from .recording import Recording, Sifted, sift
 from .settings import Settings, SettingsError
 
 _ARROW = {"int64": pa.int64(), "float32": pa.float32(), "bytes": pa.binary()}
@@ -70,8 +72,6 @@ class Context:
     def arrow_types(self) -> tuple[pa.StructType, pa.StructType]:
         """Types of a block's context and vectors."""
         small = {key: _ARROW[dtype] for key, dtype in self.small.items()}
-        if self.has_label:
-            small["label"] = pa.int64()
         vectors = [(key, pa.list_(pa.float32())) for key in sorted(self.vectors)]
         return pa.struct(sorted(small.items())), pa.struct(vectors)
 
@@ -81,6 +81,8 @@ def context_of(
     columns: Sequence[str],
     label_names: Sequence[str],
     settings: Settings,
+    *,
+    labelled: bool,
 ) -> Context:
     """Gathers what the settings ask for of the usable recordings.
 
@@ -89,6 +91,7 @@ def context_of(
       columns: of the manifest, or ().
       label_names: the classes.
       settings: carry, target_columns.
+      labelled: whether examples have a label.
 
     Raises:
       SettingsError: a field that is asked for is nowhere, or its name is taken.
@@ -112,18 +115,12 @@ def context_of(
         vectors["labels"] = [_multi_hot(recording.said.labels or (), index) for recording in recordings]
     return Context(
         small=small,
-        has_label=has_labels(settings, columns),
+        has_label=labelled,
         values=values,
         vectors=vectors,
-        has_times=any(start_time_ns(recording) is not None for recording in recordings),
+        has_times=any(recording.start_time_ns is not None for recording in recordings),
         paired="target" in columns,
     )
-
-
-def start_time_ns(recording: Recording) -> int | None:
-    """Time of the recording's sample 0: as stated, else as its file says."""
-    stated = recording.said.start_time_ns
-    return recording.description.start_time_ns if stated is None else stated
 
 
 def _column(name: str, given: list[Any]) -> tuple[str, list[Any]]:
@@ -135,7 +132,7 @@ def _column(name: str, given: list[Any]) -> tuple[str, list[Any]]:
         )
     if len(present) == len(given) and all(_as_int(value) is not None for value in present):
         return "int64", [_as_int(value) for value in given]
-    if all(_as_float(value) is not None for value in present):
+    if all(_fits_float32(value) for value in present):
         return "float32", [math.nan if value is None else _as_float(value) for value in given]
     return "bytes", [
         b"" if value is None else str(value).encode("utf-8", "surrogateescape") for value in given
@@ -159,6 +156,12 @@ def _as_float(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):
         return None
+
+
+def _fits_float32(value: Any) -> bool:
+    """Whether it is a number that float32 holds: a fraction is rounded, a whole number must not be."""
+    number, whole = _as_float(value), _as_int(value)
+    return number is not None and (whole is None or int(np.float32(whole)) == whole)
 
 
 def _number(value: Any) -> float | None:
@@ -190,21 +193,19 @@ def reject_bad_targets(recordings: Sequence[Recording], settings: Settings) -> S
     """Leaves out recordings whose target vector lacks a number or has another length than most."""
     if not settings.target_columns:
         return Sifted(list(recordings), [], [])
-    targets = [_target(recording, settings) for recording in recordings]
-    lengths = [len(target) for target in targets]
-    usual = max(sorted(set(lengths)), key=lengths.count, default=0)
-    used, rejects, dropped = [], [], []
-    for recording, target in zip(recordings, targets, strict=True):
+    lengths = Counter(len(_target(recording, settings)) for recording in recordings)
+    usual = min(lengths, key=lambda length: (-lengths[length], length), default=0)
+
+    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+        target = _target(recording, settings)
         if len(target) == usual and all(map(math.isfinite, target)):
-            used.append(recording)
-            continue
-        message = (
+            return None
+        return Reason.TARGET_MISMATCH, (
             f"target_columns={','.join(settings.target_columns)} give {list(target)}, and {usual} finite numbers are "
             "expected: correct its row in the manifest"
         )
-        rejects.append(Reject(recording.id, "plan", Reason.TARGET_MISMATCH, message))
-        dropped.append(recording)
-    return Sifted(used, rejects, dropped)
+
+    return sift(recordings, problem_of)
 
 
 def stacked_channels(channels: Sequence[list[tuple[int, ...]]], settings: Settings) -> int | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..transforms.channels import parse_channels
 from ..transforms.rejects import Reason, Reject
-from ..transforms.resample import ratio, resampled_frames
 from ..transforms.segment import (
     SegmentSettings,
     block_limit,
@@ -21,9 +20,10 @@ from ..transforms.segment import (
 )
 from .recording import Recording
 from .settings import Settings
-from .splits import BY_TIME, Assignment, hash_id, salted_hash
+from .splits import Assignment, hash_id, salted_hash
 
-NO_LABEL = -1
+# Indexes of segments that have no class, and of those that are left out; classes and splits count from 0.
+NONE = -1
 _LEFT_OUT = -2
 
 
@@ -35,7 +35,7 @@ class Cuts:
       owner: index of each block's recording, int64 [blocks].
       series: which of the recording's channel lists, int64 [blocks].
       starts, counts: first sample and number of segments, int64 [blocks].
-      label: class index or NO_LABEL, int64 [blocks].
+      label: class index, or NONE, int64 [blocks].
       split: index, int64 [blocks].
       ends: where each recording ends, at the dataset's rate, int64 [recordings].
       rejects: recordings without any segment.
@@ -100,7 +100,7 @@ def cut_all(
     )
     rejects, ends, pieces = [], [], _Pieces()
     for index, recording in enumerate(recordings):
-        begin, end = _range(recording, sample_rate)
+        begin, end = recording.span(sample_rate)
         ends.append(end)
         number, width = count(end - begin), len(channels[index])
         left_out["segments with too few real samples"] += width * number.short
@@ -108,21 +108,21 @@ def cut_all(
         if not number.used:
             rejects.append(Reject(recording.id, "plan", Reason.TOO_SHORT, _too_short(end - begin, settings)))
             continue
-        if recording.intervals is None and splits.split_of[index] != BY_TIME:
+        if recording.intervals is None and index not in splits.ranges:
             starts, counts = cut(end - begin)
-            label = np.full(len(starts), classes.get(str(recording.label), NO_LABEL))
+            label = np.full(len(starts), classes.get(str(recording.label), NONE))
             split = np.full(len(starts), splits.split_of[index])
         else:
             chosen = choose_segments(number, settings)
             labels = _labels(recording, begin, end, chosen, classes, sample_rate, settings)
-            of_split = _splits(splits, index, begin, end, chosen, sample_rate, settings)
+            of_split = _splits(splits, index, begin, end, chosen, settings)
             left_out["segments without a label"] += width * int((labels == _LEFT_OUT).sum())
             left_out["segments between two splits"] += width * int((of_split == _LEFT_OUT).sum())
             kept = (labels != _LEFT_OUT) & (of_split != _LEFT_OUT)
             chosen, labels, of_split = chosen[kept], labels[kept], of_split[kept]
             if not len(chosen):
                 reason = Reason.LABEL_MISSING if recording.intervals is not None else Reason.TOO_SHORT
-                message = "no segment of it has a label or lies whole in one split"
+                message = "no segment of it has a label or lies whole in one split: label it, or set a shorter segment_length"
                 rejects.append(Reject(recording.id, "plan", reason, message))
                 continue
             first, counts = cut_runs(chosen, block_limit(settings), of_split * (len(classes) + 2) + labels)
@@ -166,17 +166,6 @@ def _ordered(pieces: _Pieces, ends: np.ndarray, rejects: list[Reject], left_out:
     )
 
 
-def _range(recording: Recording, sample_rate: float) -> tuple[int, int]:
-    """The samples that are used, at the dataset's rate."""
-    begin, end = recording.region
-    if recording.sample_rate == sample_rate:
-        return begin, end
-    assert recording.sample_rate is not None
-    step = ratio(recording.sample_rate, sample_rate)
-    most = resampled_frames(recording.description.frames, step)
-    return min(most, resampled_frames(begin, step)), min(most, resampled_frames(end, step))
-
-
 def _labels(
     recording: Recording,
     begin: int,
@@ -188,15 +177,17 @@ def _labels(
 ) -> np.ndarray:
     """Class of each segment: the label that covers most of it, the first where two cover the same."""
     if recording.intervals is None:
-        return np.full(len(chosen), classes.get(str(recording.label), NO_LABEL))
+        return np.full(len(chosen), classes.get(str(recording.label), NONE))
     scale = sample_rate / (recording.sample_rate or sample_rate)
     starts = begin + chosen * settings.hop
     stops = np.minimum(starts + settings.segment_length, end)
     covered = np.zeros((len(classes), len(chosen)))
     for interval in recording.intervals:
-        overlap = np.minimum(stops, interval.end * scale) - np.maximum(starts, interval.start * scale)
-        covered[classes[interval.label]] += np.maximum(0, overlap)
-    none = NO_LABEL if settings.missing_label == "keep" else _LEFT_OUT
+        low, high = interval.start * scale, interval.end * scale
+        touched = slice(int(np.searchsorted(stops, low, "right")), int(np.searchsorted(starts, high, "left")))
+        overlap = np.minimum(stops[touched], high) - np.maximum(starts[touched], low)
+        covered[classes[interval.label], touched] += overlap
+    none = NONE if settings.missing_label == "keep" else _LEFT_OUT
     if not len(classes):
         return np.full(len(chosen), none)
     best = covered.argmax(axis=0)
@@ -204,23 +195,21 @@ def _labels(
 
 
 def _splits(
-    splits: Assignment,
-    index: int,
-    begin: int,
-    end: int,
-    chosen: np.ndarray,
-    sample_rate: float,
-    settings: SegmentSettings,
+    splits: Assignment, index: int, begin: int, end: int, chosen: np.ndarray, settings: SegmentSettings
 ) -> np.ndarray:
     """Split of each segment; those that lie in none whole are left out."""
-    if splits.split_of[index] != BY_TIME:
+    if index not in splits.ranges:
         return np.full(len(chosen), splits.split_of[index])
-    starts = (begin + chosen * settings.hop) / sample_rate
-    stops = np.minimum(begin + chosen * settings.hop + settings.segment_length, end) / sample_rate
+    starts = begin + chosen * settings.hop
+    stops = np.minimum(starts + settings.segment_length, end)
     found = np.full(len(chosen), _LEFT_OUT)
     for split, low, high in splits.ranges[index]:
-        # A hair's breadth, since edges are fractions of a length and samples are whole.
-        found[(starts >= low - 1e-9) & (stops <= high + 1e-9) & (found == _LEFT_OUT)] = split
+        inside = np.ones(len(chosen), bool)
+        if low is not None:
+            inside &= starts >= low
+        if high is not None:
+            inside &= stops <= high
+        found[inside] = split
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,69 +10,69 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..transforms.formats.choose import Readers, open_recording
-from ..transforms.rejects import Reason, Reject, RejectError, text
-from .recording import Recording, Sifted
+from ..transforms.rejects import Reason, RejectError, text
+from .recording import Recording, Sifted, sift
 from .settings import Settings
 from .splits import Assignment
+from .words import counted
 
 _CHUNK = 1 << 18
 
 
-@dataclasses.dataclass(frozen=True)
-class Duplicates:
-    """What was found.
-
-    Attributes:
-      sifted: the recordings.
-      warnings: for the user.
-    """
-
-    sifted: Sifted
-    warnings: list[str]
-
-
-def find_duplicates(recordings: Sequence[Recording], splits: Assignment, settings: Settings) -> Duplicates:
+def find_duplicates(
+    recordings: Sequence[Recording], splits: Assignment, settings: Settings
+) -> tuple[Sifted, list[str]]:
     """Compares the samples of all recordings of one length.
 
     Of those with the same samples the one with the first id stays; others that lie in another split than it are
     rejected where the settings say so.
+
+    Returns:
+      the recordings, and warnings for the user.
     """
     candidates: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, recording in enumerate(recordings):
-        begin, end = recording.region
-        candidates[end - begin, recording.description.channels].append(index)
+        candidates[_size(recording)].append(index)
     chosen = [index for same in candidates.values() if len(same) > 1 for index in same]
     readers = Readers(settings)
     with ThreadPoolExecutor() as pool:
         digests = list(pool.map(lambda index: _digest(recordings[index], readers), chosen))
     num_bytes = sum(count for _, count in digests)
-    groups: dict[bytes, list[int]] = defaultdict(list)
+    copies: dict[tuple, list[int]] = defaultdict(list)
     for index, (digest, _) in zip(chosen, digests, strict=True):
         if digest is not None:
-            groups[digest].append(index)
-    leaking: dict[int, int] = {}  # recording to the first of the same samples
-    for same in groups.values():
+            copies[(*_size(recordings[index]), digest)].append(index)
+    leaking: dict[bytes, Recording] = {}  # id to the first recording of the same samples
+    for same in copies.values():
         first, *others = sorted(same, key=lambda index: recordings[index].id)
-        leaking |= {other: first for other in others if splits.split_of[other] != splits.split_of[first]}
+        for other in others:
+            # cut by time, copies lie elsewhere on their groups' axes
+            if other in splits.ranges or splits.split_of[other] != splits.split_of[first]:
+                leaking[recordings[other].id] = recordings[first]
     warnings = [
-        f"looked for duplicates in {len(chosen):,} recordings, {num_bytes / 1e6:,.1f} MB of samples read"
+        f"looked for duplicates in {counted(len(chosen), 'recording')}, {num_bytes / 1e6:,.1f} MB of samples read"
     ]
     if leaking:
         other = min(leaking)
         warnings.append(
-            f"{len(leaking)} recordings have the samples of one in another split, such as {text(recordings[other].id)} "
-            f"those of {text(recordings[leaking[other]].id)}: put them into one group, or set duplicates=reject"
+            f"{counted(len(leaking), 'recording')} with the samples of one in another split, such as {text(other)} with "
+            f"those of {text(leaking[other].id)}: put them into one group, or set duplicates=reject"
         )
-    kept, rejects, dropped = [], [], []
-    for index, recording in enumerate(recordings):
-        if index not in leaking or settings.duplicates == "warn":
-            kept.append(recording)
-            continue
-        twin = text(recordings[leaking[index]].id)
-        message = f"its samples are those of {twin}, which is in another split: leave one out, or give both one group"
-        rejects.append(Reject(recording.id, "plan", Reason.DUPLICATE, message))
-        dropped.append(recording)
-    return Duplicates(Sifted(kept, rejects, dropped), warnings)
+
+    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+        if recording.id not in leaking or settings.duplicates == "warn":
+            return None
+        return Reason.DUPLICATE, (
+            f"its samples are those of {text(leaking[recording.id].id)}, which is in another split: leave one out, or give "
+            "both one group"
+        )
+
+    return sift(recordings, problem_of), warnings
+
+
+def _size(recording: Recording) -> tuple[int, int]:
+    begin, end = recording.region
+    return end - begin, recording.description.channels
 
 
 def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:

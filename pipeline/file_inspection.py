@@ -55,15 +55,14 @@ def _show(recording: Recording, settings: Settings, *, alone: bool) -> list[str]
     names = f" ({', '.join(map(printable, description.channel_names))})" if description.channel_names else ""
     channels = f"{description.channels} channel" + ("s" if description.channels > 1 else "")
     lines.append(f"Format      {description.format}, {description.dtype}, {channels}{names}")
-    at = f"at {rate:g} Hz, {description.frames / rate:.3f} s" if rate else "at a rate that nothing states"
+    at = f"at {rate:.12g} Hz, {description.frames / rate:.3f} s" if rate else "at a rate that nothing states"
     if rate and description.sample_rate is None:
         at += " (the rate is stated, not in the file)"
     lines.append(f"Samples     {description.frames:,} {at}")
-    unit = recording.said.unit or description.unit or settings.unit
-    if unit:
-        lines.append(f"Unit        {printable(unit)}")
-    if (start := recording.said.start_time_ns or description.start_time_ns) is not None:
-        lines.append(f"Start       {to_iso(start)}")
+    if recording.unit:
+        lines.append(f"Unit        {printable(recording.unit)}")
+    if recording.start_time_ns is not None:
+        lines.append(f"Start       {to_iso(recording.start_time_ns)}")
     if description.attributes:
         values = ", ".join(f"{key}={value}" for key, value in list(description.attributes.items())[:_SHOWN])
         lines.append(f"Attributes  {printable(values)}")

@@ -11,6 +11,7 @@ import numpy as np
 from ..transforms import schema
 from ..transforms.dataset import Dataset, DatasetError, load_dataset
 from ..transforms.device import load_tensorflow, set_up
+from ..transforms.formats.choose import is_folder_recording
 from .config import load_settings
 from .file_inspection import inspect_file
 from .summary import dataset_summary
@@ -24,7 +25,7 @@ def inspect(arguments: argparse.Namespace) -> str:
     path = arguments.path
     if not os.path.exists(path):
         raise DatasetError(f"{path} does not exist")
-    if os.path.isdir(path) and not path.rstrip("/").endswith(".zarr"):
+    if os.path.isdir(path) and not is_folder_recording(os.fsencode(path.rstrip("/"))):
         return _inspect_dataset(load_dataset(path))
     del arguments.path, arguments.verb
     return inspect_file(path, load_settings(arguments))

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pydantic
 
 from ..transforms.declare import Words, setting, settings_group
-from ..transforms.rejects import Reason, Reject, text
-from .recording import Recording, Sifted
+from ..transforms.rejects import Reason, text
+from .recording import Recording, Sifted, sift
 
 _KINDS = ("path", "member", "file", "sidecar")
 
@@ -117,8 +117,8 @@ class Facts:
         return known | dict(recording.said.fields)
 
     def label(self, recording: Recording) -> str | None:
-        """The recording's class name: the manifest's, else by label_from."""
-        if recording.said.label is not None and self._kind in ("", "sidecar"):
+        """The recording's class name: the manifest's, where it says one, else by label_from."""
+        if recording.said.label is not None:
             return recording.said.label
         if self._kind == "sidecar":
             return _word(recording.said.fields.get(self._name))
@@ -150,54 +150,47 @@ def _word(value: Any) -> str | None:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def needs_attributes(settings: Any) -> bool:
-    """Whether anything may ask for what files say besides their samples."""
-    by_value = any(isinstance(share, dict) for share in settings.splits.values())
-    from_file = (settings.label_from or "").startswith("file:")
-    return bool(settings.carry or settings.split_by or from_file or by_value)
-
-
-def has_labels(settings: LabelSettings, columns: Sequence[str]) -> bool:
+def has_labels(settings: LabelSettings, columns: Sequence[str], recordings: Sequence[Recording]) -> bool:
     """Whether examples have a label.
 
     Args:
       settings: where labels come from.
       columns: of the manifest.
+      recordings: some may be examples of a dataset that has labels.
     """
-    return settings.label_from is not None or "label" in columns
+    if settings.label_from is not None or "label" in columns:
+        return True
+    return any(recording.origin is not None and recording.said.label is not None for recording in recordings)
 
 
 def label_all(recordings: Sequence[Recording], settings: LabelSettings, *, labelled: bool = True) -> Sifted:
     """Gives each recording its label, where examples have one; holds several labels against label_names."""
     facts = Facts(settings)
     wanted = frozenset(settings.label_names)
-    used, rejects, dropped = [], [], []
-    for recording in recordings:
-        strange = [word for word in recording.said.labels or () if wanted and word not in wanted]
-        if strange and settings.missing_label == "reject":
-            rejects.append(Reject(recording.id, "plan", Reason.LABEL_UNKNOWN, _unknown(strange[0], settings)))
-            dropped.append(recording)
-            continue
+
+    def label(recording: Recording) -> Recording:
         if not labelled:
-            used.append(recording)
-            continue
+            return recording
         if recording.intervals is not None:
-            used.append(_known_intervals(recording, wanted))
-            continue
-        label = facts.label(recording)
-        problem = None
-        if label is None:
-            problem = (Reason.LABEL_MISSING, _missing(settings))
-        elif wanted and label not in wanted:
-            problem = (Reason.LABEL_UNKNOWN, _unknown(label, settings))
-        if problem is None:
-            used.append(dataclasses.replace(recording, label=label))
-        elif settings.missing_label == "keep":
-            used.append(recording)
-        else:
-            rejects.append(Reject(recording.id, "plan", *problem))
-            dropped.append(recording)
-    return Sifted(used, rejects, dropped)
+            return _known_intervals(recording, wanted)
+        return dataclasses.replace(recording, label=facts.label(recording))
+
+    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+        strange = [word for word in recording.said.labels or () if wanted and word not in wanted]
+        if labelled and recording.intervals is None:
+            if recording.label is None:
+                return Reason.LABEL_MISSING, _missing(settings)
+            strange += [recording.label] if wanted and recording.label not in wanted else []
+        return (Reason.LABEL_UNKNOWN, _unknown(strange[0], settings)) if strange else None
+
+    with_labels = [label(recording) for recording in recordings]
+    if settings.missing_label == "reject":
+        return sift(with_labels, problem_of)
+    kept = [
+        dataclasses.replace(each, label=None) if problem_of(each) and each.label is not None else each
+        for each in with_labels
+    ]
+    return Sifted(kept, [], [])
 
 
 def _known_intervals(recording: Recording, wanted: frozenset[str]) -> Recording:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..transforms.rejects import text
-from .context import start_time_ns
 from .cut import Cuts
 from .match import Found, Matches
 from .recording import Recording
@@ -116,8 +115,8 @@ def _columns(recordings: Sequence[Recording]) -> dict[str, list]:
         "sample_rate": [recording.sample_rate for recording in recordings],
         "channels": [item.channels for item in described],
         "channel_names": [list(item.channel_names) for item in described],
-        "unit": [recording.said.unit or recording.description.unit for recording in recordings],
-        "start_time": [start_time_ns(recording) for recording in recordings],
+        "unit": [recording.unit for recording in recordings],
+        "start_time": [recording.start_time_ns for recording in recordings],
         "frames_declared": [
             item.frames if item.frames_declared is None else item.frames_declared for item in described
         ],

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet as pq
 
 from ..transforms.formats.settings import check_scale
@@ -24,23 +23,12 @@ from .recording import Interval, Said
 from .sidecars import factors_of
 from .times import parse_time_ns
 
-KNOWN = (
+_PART = (
     "uri",
-    "channel",
     "start",
     "end",
     "label",
-    "labels",
-    "split",
-    "group",
-    "sample_rate",
-    "scale",
-    "unit",
-    "sensitivity",
-    "id",
-    "start_time",
-    "target",
-)
+)  # what the rows of one recording may differ in, where they are its labels
 
 
 class ManifestError(ValueError):
@@ -72,12 +60,14 @@ class Manifest:
       columns: its column names.
       rows: path to rows, in their order.
       in_seconds: whether start and end are in seconds, not samples.
+      note: which of both was taken, where that was a guess.
     """
 
     path: str
     columns: tuple[str, ...]
     rows: Mapping[str, Sequence[Row]]
     in_seconds: bool
+    note: str | None = None
 
 
 def load_manifest(path: str, times: str) -> Manifest:
@@ -109,7 +99,7 @@ def load_manifest(path: str, times: str) -> Manifest:
         where = f"{os.path.basename(path)}, row {number}"
         uri = str(values.get("uri", ""))
         if not uri:
-            raise ManifestError(f"{where} has no uri")
+            raise ManifestError(f"{where} has no uri: name its recording")
         if REMOTE.match(uri):
             raise ManifestError(f"{where}: uri={uri} is no local path: object stores cannot be read yet")
         row_path, separator, member = uri.partition("//")
@@ -123,17 +113,28 @@ def load_manifest(path: str, times: str) -> Manifest:
     if not rows:
         raise ManifestError(f"manifest={path} has no rows")
     seconds = times == "seconds" or (times == "auto" and any(_has_point(value) for value in bounds))
-    return Manifest(path, columns, rows, seconds)
+    note = None
+    if bounds and times == "auto":
+        unit = (
+            "seconds, since some have a decimal point"
+            if seconds
+            else "samples, since none has a decimal point"
+        )
+        note = f"start and end of the manifest are taken as {unit}: manifest_times says what they are"
+    return Manifest(path, columns, rows, seconds, note)
 
 
 def _has_point(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, str) and not value.strip().isdecimal())
+    # a column of whole numbers with a gap in it is one of floats
+    if isinstance(value, float):
+        return not value.is_integer()
+    return isinstance(value, str) and not value.strip().isdecimal()
 
 
-def _read_table(path: str) -> pa.Table:
+def _read_table(path: str) -> pa.Table | _Rows:
     ending = os.path.splitext(path)[1].lower()
     if ending in (".jsonl", ".ndjson", ".json"):
-        return pyarrow.json.read_json(path)
+        return _read_json_lines(path)
     if ending in (".parquet", ".pq"):
         return pq.read_table(path)
     if ending not in (".csv", ".tsv", ".txt"):
@@ -151,6 +152,53 @@ def _read_table(path: str) -> pa.Table:
         # as text, since labels such as 007 are no numbers
         convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
     )
+
+
+def _read_json_lines(path: str) -> _Rows:
+    """Not by Arrow, which makes times of texts that look so."""
+    rows = []
+    with open(path, encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ManifestError(f"manifest={path} cannot be read: line {number}: {error}") from None
+            if not isinstance(row, dict):
+                raise ManifestError(f"manifest={path} cannot be read: line {number} is no JSON object")
+            rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _Rows(names, rows)
+
+
+class _Rows:
+    """Rows of JSON, as far as a table is needed."""
+
+    def __init__(self, column_names: list[str], rows: list[dict[str, Any]]):
+        self.column_names = column_names
+        self._rows = rows
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows."""
+        return self._rows
+
+
+def said_of_all(rows: Sequence[Row]) -> Said:
+    """What the rows of one recording say of it, where each is a label of a part.
+
+    Raises:
+      ManifestError: they say different things.
+    """
+    first = rows[0]
+    for row in rows[1:]:
+        for name in sorted({*first.values, *row.values} - {*_PART}):
+            if first.values.get(name) != row.values.get(name):
+                raise ManifestError(
+                    f"{row.where}: {name}={row.values.get(name)!r}, and {first.values.get(name)!r} in {first.where}: with "
+                    "manifest_rows=labels the rows of a recording differ in start, end and label alone"
+                )
+    return said(first)
 
 
 def said(row: Row) -> Said:
@@ -173,8 +221,8 @@ def said(row: Row) -> Said:
             labels=None if labels is None else tuple(_words(labels)),
             split=_text(values.get("split")),
             group=_text(values.get("group")),
-            target=_text(values.get("target")),
-            overrides="" if scale is None else json.dumps({"scale": scale}),
+            paired=_text(values.get("target")),
+            overrides={} if scale is None else {"scale": scale},
             fields=values,
         )
     except ManifestError:
@@ -209,7 +257,7 @@ def _number(row: Row, name: str) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ManifestError(f"{row.where}: {name}={value!r} is no number") from None
+        raise ManifestError(f"{row.where}: {name}={value!r} is no number: correct it") from None
 
 
 def region(row: Row, *, in_seconds: bool, sample_rate: float | None, frames: int) -> tuple[int, int]:
@@ -243,11 +291,12 @@ def region(row: Row, *, in_seconds: bool, sample_rate: float | None, frames: int
     start, end = bounds
     if start < 0 or (end <= start and "end" in row.values):
         raise ManifestError(
-            f"{row.where}: start={row.values.get('start', 0)} and end={row.values.get('end')} make no range"
+            f"{row.where}: start={row.values.get('start', 0)} and end={row.values.get('end')} make no range: correct them"
         )
     if start >= frames:
         raise RejectError(
-            Reason.EMPTY, f"{row.where} begins at sample {start}, and the recording has {frames}"
+            Reason.EMPTY,
+            f"{row.where} begins at sample {start}, and the recording has {frames}: correct the row",
         )
     return start, end
 

@@ -44,6 +44,7 @@ class Found:
       size: bytes.
       modified_ns: modification time, nanoseconds since 1970.
       format: by its name, or None where only the content can tell.
+      root: of its input; b"" where it is not known.
       listed_as: what a manifest calls it, or None where there is none.
       dataset: of which it is a shard, or None.
     """
@@ -53,6 +54,7 @@ class Found:
     size: int
     modified_ns: int
     format: str | None
+    root: bytes = b""
     listed_as: str | None = None
     dataset: StoredDataset | None = None
 
@@ -77,13 +79,16 @@ class Matches:
     left_out: dict[str, int]
 
 
-def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = None) -> Matches:
+def match(
+    inputs: tuple[str, ...], settings: ReadSettings, output: str | None = None, *, may_be_empty: bool = False
+) -> Matches:
     """Finds the recordings of all inputs. A file that is matched twice counts once.
 
     Args:
       inputs: folders, files or globs, each perhaps as NAME=PATH.
       settings: which formats to look for.
       output: a folder to leave out.
+      may_be_empty: whether inputs may hold no recording.
 
     Raises:
       NoMatchError: an input does not exist or matches nothing, or two files get one id.
@@ -94,7 +99,7 @@ def match(inputs: tuple[str, ...], settings: ReadSettings, output: str | None = 
     for given in inputs:
         before, left_out = matcher.seen, matcher.left_out.copy()
         matcher.add(given)
-        if matcher.seen == before:
+        if matcher.seen == before and not may_be_empty:
             raise NoMatchError(
                 f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
             )
@@ -123,7 +128,7 @@ def match_listed(
     Raises:
       NoMatchError: see `match`.
     """
-    matched = match(inputs, settings, output) if inputs else Matches([], [], {})
+    matched = match(inputs, settings, output, may_be_empty=True) if inputs else Matches([], [], {})
     by_id = {found.recording: found for found in matched.found}
     by_uri = {found.uri: found for found in matched.found}
     roots = [split_name(given) for given in inputs if os.path.isdir(split_name(given)[1])] or [("", beside)]
@@ -154,6 +159,7 @@ def _locate(name: str, roots: Sequence[str], settings: ReadSettings) -> Found | 
     )
     recording = path.lstrip(b"/")
     for uri in tried:
+        root = b"/" if os.path.isabs(path) else uri[: len(uri) - len(path)]
         try:
             status = os.stat(uri)
         except (OSError, ValueError):  # a NUL in the name is a ValueError
@@ -165,9 +171,14 @@ def _locate(name: str, roots: Sequence[str], settings: ReadSettings) -> Found | 
         if not (stat.S_ISREG(status.st_mode) or (is_folder and stat.S_ISDIR(status.st_mode))):
             return Reject(recording, "match", Reason.NOT_A_FILE, NO_FILE)
         size = folder_size(uri) if is_folder else status.st_size
-        return Found(recording, uri, size, status.st_mtime_ns, format_name)
+        return Found(recording, uri, size, status.st_mtime_ns, format_name, root)
     places = " or ".join(text(uri) for uri in tried)
-    return Reject(recording, "match", Reason.NOT_FOUND, f"the manifest names it, and there is no {places}")
+    return Reject(
+        recording,
+        "match",
+        Reason.NOT_FOUND,
+        f"the manifest names it, and there is no {places}: correct its uri",
+    )
 
 
 def split_name(given: str) -> tuple[str, str]:
@@ -330,7 +341,7 @@ class _Matcher:
             return
         self.seen += 1
         name = format_by_name(uri, self._settings)
-        found = Found(_identify(uri, root, prefix), uri, size, status.st_mtime_ns, name)
+        found = Found(_identify(uri, root, prefix), uri, size, status.st_mtime_ns, name, root)
         self.found.setdefault(uri, found)
 
     def _file(
@@ -355,7 +366,9 @@ class _Matcher:
         self.seen += 1
         if named:
             self.named.add(uri)
-        found = Found(_identify(uri, root, prefix), uri, status.st_size, status.st_mtime_ns, format_name)
+        found = Found(
+            _identify(uri, root, prefix), uri, status.st_size, status.st_mtime_ns, format_name, root
+        )
         self.found.setdefault(uri, found)
 
     def _reject(self, uri: bytes, root: bytes, prefix: bytes, reason: Reason, message: str) -> None:
@@ -379,10 +392,13 @@ def _once(matcher: _Matcher) -> list[Found]:
 
 
 def _without_tables(found: list[Found], matcher: _Matcher) -> list[Found]:
-    """Leaves out tables that a folder holds beside recordings of other formats: they tell about these."""
-    if all(item.format in TABLES for item in found):
-        return found
-    kept = [item for item in found if item.format not in TABLES or item.uri in matcher.named]
+    """Leaves out tables that an input holds beside recordings of other formats: they tell about these."""
+    others = {item.root for item in found if item.format not in TABLES}
+    kept = [
+        item
+        for item in found
+        if item.format not in TABLES or item.root not in others or item.uri in matcher.named
+    ]
     if len(kept) < len(found):
         matcher.left_out["tables beside recordings of other formats"] = len(found) - len(kept)
     return kept

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from ..transforms import parts, schema
+from ..transforms import schema
 from ..transforms.channels import channel_lists, parse_channels
 from ..transforms.rejects import Reason, Reject, RejectError
 from . import manifest as manifests
-from .context import Context, context_of, reject_bad_targets, stacked_channels, start_time_ns
-from .cut import NO_LABEL, Cuts, cut_all
-from .describe import describe, keep_rate, pair
+from .context import context_of, reject_bad_targets, stacked_channels
+from .cut import cut_all
+from .describe import describe
 from .duplicates import find_duplicates
-from .labels import Facts, class_names, has_labels, label_all, needs_attributes
+from .labels import Facts, class_names, has_labels, label_all
 from .ledger import planned_ledger
 from .match import Matches, match, match_listed
-from .recording import Recording, Sifted
+from .pairs import find_partners, pair
+from .plan_checks import Table, tabulate, warnings_of
+from .plan_tables import block_table, part_table, shard_names, source_table
+from .rates import choose_rate, keep_rate
+from .recording import Recording, Sifted, sift
 from .settings import Settings, SettingsError
 from .shards import PlannedShard, shard_blocks
-from .splits import Assignment, assign_splits, show_group
-
-_DOMINATES = 0.5  # of a split's segments, where it has many groups
+from .splits import Assignment, assign_splits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Plan:
 
     Attributes:
       recordings: the ledger before anything is read.
-      sources: what every block of a recording shares, one row a usable recording; see `parts.schema`.
-      blocks: owner (row of sources), channels, start, count and label of each block, in the order of the shards.
+      sources: what every block of a recording shares; see `plan_tables.source_table`.
+      blocks: in the order of the shards; see `plan_tables.block_table`.
       shards: in order; the position is the shard's number.
       specs: every key of an example.
       splits: names, sorted.
@@ -47,7 +46,7 @@ class Plan:
       sample_rate: Hz, of every example.
       unit: of the samples, or None.
       resampled: how many recordings are.
-      table: split and label to the number of groups, recordings and segments.
+      table: what each split has of each label.
       warnings: what the user should know.
     """
 
@@ -63,7 +62,7 @@ class Plan:
     sample_rate: float
     unit: str | None
     resampled: int
-    table: dict[tuple[str, str], tuple[int, int, int]]
+    table: Table
     warnings: list[str]
 
     @property
@@ -73,25 +72,7 @@ class Plan:
 
     def part(self, shard: PlannedShard) -> pa.Table:
         """The blocks of one shard, with the columns of `parts.schema`."""
-        blocks = self.blocks.slice(shard.first, shard.blocks)
-        columns = self.sources.take(blocks.column("owner"))
-        context = columns.column("context").combine_chunks()
-        if context.type.get_field_index("label") >= 0:
-            values = [
-                blocks.column("label").combine_chunks()
-                if field.name == "label"
-                else context.field(field.name)
-                for field in context.type
-            ]
-            context = pa.StructArray.from_arrays(values, fields=list(context.type))
-        own = {"context": context} | {name: blocks.column(name) for name in ("channels", "start", "count")}
-        arrays = [
-            own.get(name, columns.column(name) if name not in own else None) for name in self._part_names()
-        ]
-        return pa.table(arrays, names=self._part_names())
-
-    def _part_names(self) -> list[str]:
-        return parts.schema(pa.struct([]), pa.struct([])).names
+        return part_table(self.sources, self.blocks.slice(shard.first, shard.blocks))
 
 
 def plan_inputs(settings: Settings, output: str | None) -> Plan:
@@ -113,78 +94,70 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
 
     Raises:
       SettingsError: a setting is missing that the files do not say, or their sample rates differ.
+      SplitError: recordings cannot be split as the settings say.
     """
     columns = () if manifest is None else manifest.columns
-    described = describe(matches.found, settings, manifest, attributes=needs_attributes(settings))
+    described = describe(matches.found, settings, manifest, attributes=_asks_for_attributes(settings))
     _refuse_shared_ids(described.recordings)
-    sieve = _Sieve(described.recordings, [*matches.rejects, *described.rejects])
-    sample_rate, same_rate = keep_rate(sieve.recordings, settings)
-    sieve.keep(same_rate)
-    if "target" in columns:
-        sieve.keep(pair(sieve.recordings, _targets(sieve.recordings, settings, manifest)))
-    channels = sieve.choose_channels(settings)
-    labelled = has_labels(settings, columns)
-    sieve.keep(label_all(sieve.recordings, settings, labelled=labelled))
-    sieve.keep(reject_bad_targets(sieve.recordings, settings))
-    facts = Facts(settings)
-    gap_s = settings.segment_length / sample_rate if sample_rate else 0.0
-    splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
-    if settings.duplicates != "off":
-        found = find_duplicates(sieve.recordings, splits, settings)
-        sieve.keep(found.sifted)
-        splits = assign_splits(sieve.recordings, facts.fields, settings, gap_s)
-        sieve.warnings += found.warnings
-    recordings = sieve.recordings
-    lists = [channels[recording.id] for recording in recordings]  # [recordings] of the channels read together
-    labelled = labelled or "labels" in columns
-    names = class_names(recordings, settings) if labelled else []
-    context = context_of(recordings, columns, names, settings)
+    sample_rate = choose_rate(described.recordings, settings)
+    labelled = has_labels(settings, columns, described.recordings)
+    chosen = _choose(described.recordings, sample_rate, settings, manifest, labelled=labelled)
+    splits, chosen = _split(chosen, sample_rate, settings)
+    recordings, lists = chosen.recordings, [chosen.channels[each.id] for each in chosen.recordings]
+    has_classes = labelled or "labels" in columns
+    names = class_names(recordings, settings) if has_classes else []
+    context = context_of(recordings, columns, names, settings, labelled=labelled)
     specs = context.specs(settings, stacked_channels(lists, settings))
     cuts = cut_all(recordings, lists, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
-    table = _tabulate(recordings, cuts, splits, names)
-    units = sorted({str(_unit(recording, settings)) for recording in recordings})
+    table = tabulate(cuts, splits, names)
+    units = {recording.unit for recording in recordings}
+    left_out = {**matches.left_out, **cuts.left_out}
+    if described.unlisted:
+        left_out["members not in the manifest"] = described.unlisted
+    note = [manifest.note] if manifest is not None and manifest.note else []
     return Plan(
         recordings=planned_ledger(
             matches,
             described.unread,
             recordings,
-            sieve.dropped,
+            chosen.dropped,
             splits,
             cuts,
-            _shards_of(cuts.owner, shards, len(recordings)),
+            shard_names(cuts.owner, shards, len(recordings)),
         ),
-        sources=_sources(recordings, cuts, context, sample_rate),
-        blocks=_blocks(cuts, lists),
+        sources=source_table(recordings, cuts, context, sample_rate),
+        blocks=block_table(cuts, lists),
         shards=shards,
         specs=specs,
         splits=splits.names,
-        rejects=sorted(sieve.rejects + cuts.rejects, key=lambda reject: reject.recording),
-        left_out=matches.left_out | cuts.left_out,
-        label_names=names if labelled else None,
+        rejects=sorted(
+            [*matches.rejects, *described.rejects, *chosen.rejects, *cuts.rejects],
+            key=lambda each: each.recording,
+        ),
+        left_out=left_out,
+        label_names=names if has_classes else None,
         sample_rate=sample_rate,
-        unit=_unit(recordings[0], settings) if len(units) == 1 else None,
+        unit=next(iter(units)) if len(units) == 1 else None,
         resampled=sum(1 for recording in recordings if recording.sample_rate != sample_rate),
         table=table,
         warnings=[
-            *sieve.warnings,
-            *splits.warnings,
-            *_split_warnings(table, splits, cuts, names),
-            *_unit_warnings(units),
-            *_hop_warning(settings),
-            *_padding(cuts, settings),
+            *note,
+            *chosen.warnings,
+            *warnings_of(recordings, cuts, splits, table, names, settings),
         ],
     )
 
 
-class _Sieve:
+@dataclasses.dataclass
+class _Chosen:
     """The recordings that are still in, and what became of the others."""
 
-    def __init__(self, recordings: list[Recording], rejects: list[Reject]):
-        self.recordings = recordings
-        self.rejects = rejects
-        self.dropped: list[Recording] = []
-        self.warnings: list[str] = []
+    recordings: list[Recording]
+    channels: dict[bytes, list[tuple[int, ...]]] = dataclasses.field(default_factory=dict)
+    rejects: list[Reject] = dataclasses.field(default_factory=list)
+    dropped: list[Recording] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     def keep(self, sifted: Sifted) -> None:
         """Goes on with what a step has left."""
@@ -192,51 +165,87 @@ class _Sieve:
         self.rejects += sifted.rejects
         self.dropped += sifted.dropped
 
-    def choose_channels(self, settings: Settings) -> dict[bytes, list[tuple[int, ...]]]:
-        """The channel lists of each recording, by id; those that lack a channel are dropped."""
-        choice = parse_channels(settings.channels)
-        chosen: dict[bytes, list[tuple[int, ...]]] = {}
-        problems: dict[bytes, RejectError] = {}
-        for recording in self.recordings:
-            own = choice
-            if recording.said.channel is not None:
-                own = dataclasses.replace(choice, picked=(recording.said.channel,))
-            try:
-                chosen[recording.id] = channel_lists(
-                    recording.description, own, recording.description.channels
-                )
-                _check_factors(recording)
-            except RejectError as error:
-                problems[recording.id] = error
-                chosen.pop(recording.id, None)
-        stacked = stacked_channels(list(chosen.values()), settings)
-        if stacked is not None and stacked > settings.batch_size:
-            raise SettingsError(
-                f"batch_size={settings.batch_size} must hold the {stacked} channels that are stacked: raise it"
+
+def _choose(
+    recordings: list[Recording],
+    sample_rate: float,
+    settings: Settings,
+    manifest: manifests.Manifest | None,
+    *,
+    labelled: bool,
+) -> _Chosen:
+    """Those with the right rate, partner, channels, label and target."""
+    chosen = _Chosen(recordings)
+    chosen.keep(keep_rate(chosen.recordings, sample_rate, settings))
+    if manifest is not None and "target" in manifest.columns:
+        chosen.keep(pair(chosen.recordings, find_partners(chosen.recordings, manifest, settings)))
+    _choose_channels(chosen, settings)
+    chosen.keep(label_all(chosen.recordings, settings, labelled=labelled))
+    chosen.keep(reject_bad_targets(chosen.recordings, settings))
+    return chosen
+
+
+def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Assignment, _Chosen]:
+    """Splits, without the copies that would lie in two of them."""
+    facts = Facts(settings)
+    splits = assign_splits(
+        chosen.recordings, facts.fields, settings, sample_rate=sample_rate, gap=settings.segment_length
+    )
+    if settings.duplicates == "off":
+        return splits, chosen
+    sifted, warnings = find_duplicates(chosen.recordings, splits, settings)
+    dropped = {recording.id for recording in sifted.dropped}
+    kept = [index for index, each in enumerate(chosen.recordings) if each.id not in dropped]
+    chosen.keep(sifted)
+    chosen.warnings += warnings
+    return splits.only(kept), chosen
+
+
+def _choose_channels(chosen: _Chosen, settings: Settings) -> None:
+    """Finds the channel lists of each recording; those that lack a channel are dropped."""
+    choice = parse_channels(settings.channels)
+
+    def lists_of(recording: Recording) -> list[tuple[int, ...]]:
+        own = choice
+        if recording.said.channel is not None:
+            own = dataclasses.replace(choice, picked=(recording.said.channel,))
+        return channel_lists(recording.description, own)
+
+    def lacking(recording: Recording) -> tuple[Reason, str] | None:
+        try:
+            chosen.channels[recording.id] = lists_of(recording)
+        except RejectError as error:
+            return error.reason, str(error)
+        count, channels = len(recording.said.factors), recording.description.channels
+        if count > 1 and count != channels:
+            return (
+                Reason.CHANNEL_MISMATCH,
+                f"{count} sensitivities are given for its {channels} channels: give one each",
             )
-        for name, lists in list(chosen.items()):
-            if stacked is not None and len(lists[0]) != stacked:
-                problems[name] = RejectError(
-                    Reason.CHANNEL_MISMATCH,
-                    f"{len(lists[0])} channels, and {stacked} are stacked as in most recordings: pick them, such as "
-                    "channels=stack:0,1",
-                )
-        kept = [recording for recording in self.recordings if recording.id not in problems]
-        dropped = [recording for recording in self.recordings if recording.id in problems]
-        rejects = [
-            Reject(each.id, "plan", problems[each.id].reason, str(problems[each.id])) for each in dropped
-        ]
-        self.keep(Sifted(kept, rejects, dropped))
-        return chosen
+        return None
 
-
-def _check_factors(recording: Recording) -> None:
-    count, channels = len(recording.said.factors), recording.description.channels
-    if count > 1 and count != channels:
-        raise RejectError(
-            Reason.CHANNEL_MISMATCH,
-            f"{count} sensitivities are given, and the recording has {channels} channels",
+    def unstackable(recording: Recording) -> tuple[Reason, str] | None:
+        count = len(chosen.channels[recording.id][0])
+        if stacked is None or count == stacked:
+            return None
+        return Reason.CHANNEL_MISMATCH, (
+            f"{count} channels, and {stacked} are stacked as in most recordings: pick them, such as channels=stack:0,1"
         )
+
+    chosen.keep(sift(chosen.recordings, lacking))
+    stacked = stacked_channels([chosen.channels[each.id] for each in chosen.recordings], settings)
+    if stacked is not None and stacked > settings.batch_size:
+        raise SettingsError(
+            f"batch_size={settings.batch_size} must hold the {stacked} channels that are stacked: raise it"
+        )
+    chosen.keep(sift(chosen.recordings, unstackable))
+
+
+def _asks_for_attributes(settings: Settings) -> bool:
+    """Whether anything may ask for what files say besides their samples."""
+    by_value = any(isinstance(share, dict) for share in settings.splits.values())
+    from_file = (settings.label_from or "").startswith("file:")
+    return bool(settings.carry or settings.split_by or from_file or by_value)
 
 
 def _refuse_shared_ids(recordings: Sequence[Recording]) -> None:
@@ -248,182 +257,3 @@ def _refuse_shared_ids(recordings: Sequence[Recording]) -> None:
                 "manifest its own"
             )
         seen.add(recording.id)
-
-
-def _targets(
-    recordings: Sequence[Recording], settings: Settings, manifest: manifests.Manifest | None
-) -> dict[str, Recording]:
-    """The recordings that others name as theirs, by that name."""
-    assert manifest is not None
-    names = sorted({recording.said.target for recording in recordings if recording.said.target})
-    paths: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        paths[os.path.normpath(name.partition("//")[0])].append(name)
-    beside = os.path.dirname(os.path.abspath(manifest.path))
-    found = match_listed(paths, settings.input, beside, settings).found
-    targets: dict[str, Recording] = {}
-    listed_as = {item.uri: str(item.listed_as) for item in found}
-    unlisted = [dataclasses.replace(item, listed_as=None) for item in found]
-    for recording in describe(unlisted, settings, attributes=False).recordings:
-        for name in paths[listed_as[recording.found.uri]]:
-            member = name.partition("//")[2]
-            if not member or member == recording.description.member:
-                targets[name] = recording
-    return targets
-
-
-def _unit(recording: Recording, settings: Settings) -> str | None:
-    return recording.said.unit or recording.description.unit or settings.unit
-
-
-def _unit_warnings(units: Sequence[str]) -> list[str]:
-    if len(units) < 2:
-        return []
-    return [
-        f"the recordings have several units ({', '.join(units)}): state one, with the sensitivity that leads to it"
-    ]
-
-
-def _shards_of(owner: np.ndarray, shards: list[PlannedShard], recordings: int) -> pa.Array:
-    """Names of each recording's shards, list<string> [recordings]."""
-    numbers = np.repeat(np.arange(len(shards)), [shard.blocks for shard in shards]).astype(np.int64)
-    pairs = np.unique(np.stack([owner, numbers], axis=1), axis=0)
-    ends = np.searchsorted(pairs[:, 0], np.arange(recordings + 1)).astype(np.int32)
-    names = pa.array([str(shard.name) for shard in shards], pa.string())
-    return pa.ListArray.from_arrays(pa.array(ends), names.take(pa.array(pairs[:, 1])))
-
-
-def _blocks(cuts: Cuts, lists: Sequence[list[tuple[int, ...]]]) -> pa.Table:
-    # one list of channels for many recordings, so blocks refer to few
-    kinds = list(dict.fromkeys(channels for each in lists for channels in each))
-    place = {channels: index for index, channels in enumerate(kinds)}
-    first = np.cumsum([0, *(len(each) for each in lists)])[:-1]
-    flat = np.array([place[channels] for each in lists for channels in each], np.int64)
-    own = flat[first[cuts.owner] + cuts.series] if len(cuts.owner) else np.empty(0, np.int64)
-    label = pa.array(cuts.label)
-    return pa.table(
-        {
-            "owner": pa.array(cuts.owner),
-            "channels": pa.array(kinds, pa.list_(pa.int32())).take(pa.array(own)),
-            "start": pa.array(cuts.starts),
-            "count": pa.array(cuts.counts),
-            "label": label,
-        }
-    )
-
-
-def _sources(recordings: Sequence[Recording], cuts: Cuts, context: Context, sample_rate: float) -> pa.Table:
-    """What every block of a recording shares; the columns that blocks have of their own are left out."""
-    small, vectors = context.arrow_types()
-    kinds = {field.name: field.type for field in parts.schema(small, vectors)}
-    names = [field.name for field in small]
-    values = {name: context.values.get(name) or [NO_LABEL] * len(recordings) for name in names}
-    paired = [recording.paired for recording in recordings]
-    origins = [recording.origin for recording in recordings]
-    columns = {
-        "recording": pa.array([recording.id for recording in recordings], pa.binary()),
-        "source": _source_array(recordings),
-        "paired": _source_array(paired) if any(paired) else pa.nulls(len(recordings), parts.SOURCE),
-        "sample_rate": pa.repeat(pa.scalar(sample_rate), len(recordings)),
-        "end": pa.array(cuts.ends),
-        "context": _struct(kinds["context"], values, len(recordings)),
-        "vectors": _struct(kinds["vectors"], context.vectors, len(recordings)),
-        "start_time_ns": pa.array([start_time_ns(recording) for recording in recordings], pa.int64()),
-        "origin": pa.array(
-            [None if each is None else dataclasses.asdict(each) for each in origins], parts.ORIGIN
-        ),
-    }
-    return pa.table(columns)
-
-
-def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:
-    """What workers need to open each recording; null where there is none."""
-    sources = [None if recording is None else recording.source() for recording in recordings]
-    values = {
-        field.name: [None if source is None else getattr(source, field.name) for source in sources]
-        for field in parts.SOURCE
-    }
-    missing = np.array([source is None for source in sources], bool)
-    return _struct(parts.SOURCE, values, len(sources), missing if missing.any() else None)
-
-
-def _struct(
-    kind: pa.StructType, values: Mapping[str, Sequence[Any]], count: int, missing: np.ndarray | None = None
-) -> pa.Array:
-    """Columns as one of structs, without a Python object a row."""
-    if not kind.num_fields:
-        return pa.array([{}] * count, kind)
-    arrays = [pa.array(values[field.name], field.type) for field in kind]
-    mask = None if missing is None else pa.array(missing)
-    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
-
-
-def _tabulate(
-    recordings: Sequence[Recording], cuts: Cuts, splits: Assignment, names: Sequence[str]
-) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Split and label ("" where there is none) to the number of groups, recordings and segments."""
-    group_of = (
-        np.unique(np.array(splits.groups, object), return_inverse=True)[1] if recordings else np.empty(0, int)
-    )
-    cells = cuts.split * (len(names) + 1) + cuts.label + 1
-    table = {}
-    for cell in np.unique(cells).tolist():
-        chosen = cells == cell
-        owners = np.unique(cuts.owner[chosen])
-        split, label = divmod(cell, len(names) + 1)
-        name = "" if label == 0 else names[label - 1]
-        groups = len(np.unique(group_of[owners]))
-        table[splits.names[split], name] = (groups, len(owners), int(cuts.counts[chosen].sum()))
-    return table
-
-
-def _split_warnings(
-    table: dict[tuple[str, str], tuple[int, int, int]], splits: Assignment, cuts: Cuts, names: Sequence[str]
-) -> list[str]:
-    """Empty splits, labels that a split lacks, and groups that dominate one."""
-    filled = {split for split, _ in table}
-    warnings = [f"split {name} is empty" for name in splits.names if name not in filled]
-    for split in sorted(filled):
-        lacking = [name for name in names if (split, name) not in table]
-        if lacking and len(lacking) < len(names):
-            warnings.append(f"split {split} has no example of {', '.join(lacking)}")
-    unused = [name for name in names if not any(label == name for _, label in table)]
-    if unused:
-        warnings.append(f"no example of {', '.join(unused)}")
-    for index, split in enumerate(splits.names):
-        chosen = cuts.split == index
-        if not chosen.any():
-            continue
-        of_group: Counter[bytes] = Counter()
-        for owner, count in zip(cuts.owner[chosen].tolist(), cuts.counts[chosen].tolist(), strict=True):
-            of_group[splits.groups[owner]] += count
-        (group, most), *others = of_group.most_common(2)
-        share = most / of_group.total()
-        if others and share > max(_DOMINATES, 0.3 + 1 / len(of_group)):
-            warnings.append(
-                f"group {show_group(group)} is {share:.0%} of split {split}, which has {len(of_group)} groups"
-            )
-    return warnings
-
-
-def _hop_warning(settings: Settings) -> list[str]:
-    if settings.hop <= settings.segment_length:
-        return []
-    share = 1 - settings.segment_length / settings.hop
-    return [
-        f"hop_length={settings.hop} is above segment_length={settings.segment_length}: "
-        f"{share:.0%} of the samples are not used"
-    ]
-
-
-def _padding(cuts: Cuts, settings: Settings) -> list[str]:
-    """A warning where a quarter of all samples would be zeros; only the last segment of a channel is padded."""
-    last = cuts.starts + (cuts.counts - 1) * settings.hop
-    zeros = np.maximum(0, settings.segment_length - (cuts.ends[cuts.owner] - last))
-    share = zeros.sum() / max(1, cuts.counts.sum() * settings.segment_length)
-    if share <= 0.25:
-        return []
-    return [
-        f"{np.count_nonzero(zeros):,} of {cuts.counts.sum():,} segments are padded, {share:.0%} of all samples are "
-        f"zeros: check the sample type, or set a segment_length below {settings.segment_length}"
-    ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..transforms.elements import Description, Origin, Source
-from ..transforms.rejects import Reject
+from ..transforms.rejects import Reason, Reject
+from ..transforms.resample import ratio, resampled_frames
 from .match import Found
-
-Field = str | int | float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,10 +35,9 @@ class Said:
       start_time_ns: of the first sample, nanoseconds since 1970 UTC.
       label, labels: class names.
       split, group: as in the row.
-      target: the id or path of the recording that belongs to it.
-      overrides: read settings of this recording alone, as JSON, or "".
-      fields: everything else, by name.
-      warnings: what is odd about it.
+      paired: the id or path of the recording that belongs to it.
+      overrides: read settings of this recording alone.
+      fields: everything, by name.
     """
 
     sample_rate: float | None = None
@@ -51,10 +50,22 @@ class Said:
     labels: tuple[str, ...] | None = None
     split: str | None = None
     group: str | None = None
-    target: str | None = None
-    overrides: str = ""
+    paired: str | None = None
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+
+    def over(self, other: Said) -> Said:
+        """Both together; where both say something, this one counts."""
+        if other is NOTHING_SAID:
+            return self
+        values = {
+            field.name: getattr(self, field.name)
+            if getattr(self, field.name) not in (None, ())
+            else getattr(other, field.name)
+            for field in dataclasses.fields(Said)
+        }
+        values |= {name: {**getattr(other, name), **getattr(self, name)} for name in ("overrides", "fields")}
+        return Said(**values)
 
 
 NOTHING_SAID = Said()
@@ -69,11 +80,11 @@ class Recording:
       found: its file.
       description: what it holds.
       said: by manifest and sidecar.
-      sample_rate: its own, Hz.
+      sample_rate: its own, Hz; None where nothing states it.
       region: samples [start, end) that are used, at its own rate.
+      unit: of the samples, or None.
       intervals: parts of it with their labels, at its own rate; None where the label is one for all.
       label: class name, or None.
-      split: where it is fixed, or None.
       paired: the recording that belongs to it, or None.
       origin: where its samples came from, if from another dataset.
     """
@@ -84,25 +95,50 @@ class Recording:
     said: Said
     sample_rate: float | None
     region: tuple[int, int]
+    unit: str | None = None
     intervals: tuple[Interval, ...] | None = None
     label: str | None = None
-    split: str | None = None
     paired: Recording | None = None
     origin: Origin | None = None
+
+    @property
+    def name(self) -> bytes:
+        """Its file's id, with its member."""
+        member = self.description.member
+        own = self.found.recording
+        return own if member is None else own + b"//" + member.encode("utf-8", "surrogateescape")
+
+    @property
+    def start_time_ns(self) -> int | None:
+        """Time of sample 0, as stated, else as its file says; nanoseconds since 1970 UTC."""
+        stated = self.said.start_time_ns
+        return self.description.start_time_ns if stated is None else stated
 
     def source(self) -> Source:
         """Where a worker finds the samples."""
         assert self.sample_rate is not None
+        overrides = self.said.overrides
         return Source(
             uri=self.found.uri,
+            name=self.name,
             format=self.description.format,
             size=self.found.size,
             locator=self.description.locator,
-            overrides=self.said.overrides,
+            overrides=json.dumps(overrides, sort_keys=True) if overrides else "",
             frames=self.description.frames,
             sample_rate=self.sample_rate,
             factors=self.said.factors,
         )
+
+    def span(self, sample_rate: float) -> tuple[int, int]:
+        """The samples [begin, end) that are used, at the dataset's rate."""
+        begin, end = self.region
+        if self.sample_rate == sample_rate:
+            return begin, end
+        assert self.sample_rate is not None
+        step = ratio(self.sample_rate, sample_rate)
+        most = resampled_frames(self.description.frames, step)
+        return min(most, resampled_frames(begin, step)), min(most, resampled_frames(end, step))
 
 
 class Sifted(NamedTuple):
@@ -117,3 +153,18 @@ class Sifted(NamedTuple):
     used: list[Recording]
     rejects: list[Reject]
     dropped: list[Recording]
+
+
+def sift(
+    recordings: Iterable[Recording], problem_of: Callable[[Recording], tuple[Reason, str] | None]
+) -> Sifted:
+    """Parts recordings by whether there is a problem: its reason and message."""
+    sifted = Sifted([], [], [])
+    for recording in recordings:
+        problem = problem_of(recording)
+        if problem is None:
+            sifted.used.append(recording)
+        else:
+            sifted.rejects.append(Reject(recording.id, "plan", *problem))
+            sifted.dropped.append(recording)
+    return sifted

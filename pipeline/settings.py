@@ -131,6 +131,7 @@ def content_settings(settings: Settings) -> dict[str, Any]:
         content["splits"] = [[name, share] for name, share in content["splits"].items()]
     content["features"] = frontend.settings_json(frontend.feature_settings(settings))
     content["epsilon"] = None
+    content["duplicates"] = "reject" if settings.duplicates == "reject" else "off"
     return content
 
 

@@ -21,6 +21,7 @@ from .times import parse_time_ns
 _ENDINGS = (b".json", b".yaml", b".yml")
 _FOLDER_NAMES = tuple(b"recordings" + ending for ending in _ENDINGS)
 _MOST_BYTES = 1 << 20
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is there
 _READ_KEYS = (
     "raw_dtype",
     "raw_channels",
@@ -46,7 +47,8 @@ class Sidecars:
         self._settings = settings
         self._of_all = of_all
         self._names: dict[bytes, frozenset[bytes]] = {}
-        self._folders: dict[bytes, Mapping[str, Any]] = {}
+        self._folders: dict[tuple[bytes, bytes], Mapping[str, Any]] = {}
+        self._loaded: dict[bytes, dict[str, Any] | RejectError] = {}
         self._said: dict[str, Said] = {}
 
     def said(self, found: Found, *, headerless: bool) -> Said:
@@ -56,7 +58,7 @@ class Sidecars:
           RejectError: one of them cannot be understood.
         """
         folder = os.path.dirname(found.uri)
-        values = dict(self._of_folder(folder, len(found.uri) - len(found.recording)))
+        values = dict(self._of_folder(folder, found.root))
         if headerless or self._of_all:
             for name in self._beside(found.uri, folder):
                 values |= _load(os.path.join(folder, name))
@@ -87,34 +89,49 @@ class Sidecars:
             self._names[folder] = names
         return self._names[folder]
 
-    def _of_folder(self, folder: bytes, shortest: int) -> Mapping[str, Any]:
+    def _of_folder(self, folder: bytes, root: bytes) -> Mapping[str, Any]:
         """What the folder's own file says, over those of the folders above it within the input."""
-        if folder not in self._folders:
-            above = os.path.dirname(folder)
-            values = (
-                dict(self._of_folder(above, shortest))
-                if len(above) >= shortest - 1 and above != folder
-                else {}
-            )
+        key = (folder, root)
+        if key not in self._folders:
+            root = root.rstrip(b"/") or b"/"
+            is_below = folder != root and folder.startswith(root.rstrip(b"/") + b"/")
+            values = dict(self._of_folder(os.path.dirname(folder), root)) if is_below else {}
             for name in _FOLDER_NAMES:
                 if name in self._list(folder):
-                    values |= _load(os.path.join(folder, name))
-            self._folders[folder] = values
-        return self._folders[folder]
+                    values |= self._load_once(os.path.join(folder, name))
+            self._folders[key] = values
+        return self._folders[key]
+
+    def _load_once(self, path: bytes) -> dict[str, Any]:
+        """A folder's file, which many recordings share; also a failure is remembered."""
+        if path not in self._loaded:
+            try:
+                self._loaded[path] = _load(path)
+            except RejectError as error:
+                self._loaded[path] = error
+        loaded = self._loaded[path]
+        if isinstance(loaded, RejectError):
+            raise RejectError(loaded.reason, str(loaded))
+        return loaded
 
 
 def _load(path: bytes) -> dict[str, Any]:
     name = text(os.path.basename(path))
     try:
         if os.path.getsize(path) > _MOST_BYTES:
-            raise RejectError(Reason.BAD_SIDECAR, f"{name} beside it has more than {_MOST_BYTES} bytes")
+            raise RejectError(
+                Reason.BAD_SIDECAR,
+                f"{name} beside it has more than {_MOST_BYTES} bytes: it is no sidecar of ours",
+            )
         with open(path, encoding="utf-8") as file:
-            values = json.load(file) if path.endswith(b".json") else yaml.safe_load(file)
+            values = json.load(file) if path.endswith(b".json") else yaml.load(file, _LOADER)
     except RejectError:
         raise
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        message = " ".join(str(error).split())
-        raise RejectError(Reason.BAD_SIDECAR, f"{name} beside it cannot be read: {message}") from error
+        message = " ".join((getattr(error, "strerror", None) or str(error)).split())
+        raise RejectError(
+            Reason.BAD_SIDECAR, f"{name} beside it cannot be read: {message}: correct or remove it"
+        ) from error
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
@@ -132,9 +149,8 @@ def _interpret(values: dict[str, Any], settings: ReadSettings) -> Said:
             factors=factors_of(values.get("sensitivity")),
             channel_names=tuple(str(name) for name in values.get("channel_names") or ()),
             start_time_ns=parse_time_ns(values.get("start_time")),
-            label=None if values.get("label") is None else str(values["label"]),
             group=None if values.get("group") is None else str(values["group"]),
-            overrides=json.dumps({key: getattr(checked, key) for key in sorted(read)}) if read else "",
+            overrides={key: getattr(checked, key) for key in sorted(read)},
             fields={key: value for key, value in values.items() if isinstance(value, (str, int, float))},
         )
     except pydantic.ValidationError as error:
@@ -142,10 +158,12 @@ def _interpret(values: dict[str, Any], settings: ReadSettings) -> Said:
         where = ".".join(str(part) for part in problem["loc"])
         raise RejectError(
             Reason.BAD_SIDECAR,
-            f"the sidecar's {where}={problem.get('input')!r}: {problem['msg'].removeprefix('Value error, ')}",
+            f"the sidecar's {where}={problem.get('input')!r}: {problem['msg'].removeprefix('Value error, ')}: correct it",
         ) from None
     except (TypeError, ValueError) as error:
-        raise RejectError(Reason.BAD_SIDECAR, f"the sidecar says what cannot be: {error}") from None
+        raise RejectError(
+            Reason.BAD_SIDECAR, f"the sidecar says what cannot be: {error}: correct it"
+        ) from None
 
 
 def _number(values: Mapping[str, Any], key: str) -> float | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +21,6 @@ from .recording import Recording
 from .words import counted
 
 _SPLIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-BY_TIME = -1
 
 
 class SplitError(ValueError):
@@ -114,11 +115,22 @@ class SplitSettings:
             raise ValueError(f"the fractions add up to {sum(fractions.values()):g}, not to 1")
         return splits
 
+    @pydantic.model_validator(mode="after")
+    def _check_stratify(self) -> SplitSettings:
+        if self.stratify and "time" in self.split_by:
+            raise ValueError(
+                "stratify: split_by=time gives every group to all splits, so there is nothing to share"
+            )
+        return self
+
     @pydantic.field_validator("split_by")
     @classmethod
     def _check_split_by(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if "file" in value and len(value) == 1:
-            return ()
+        if "file" in value:
+            rest = tuple(name for name in value if name != "file")
+            if rest not in ((), ("time",)):
+                raise ValueError("file stands alone or with time: a file has one value of every other field")
+            return rest
         if "recording" in value and len(value) > 1:
             raise ValueError("recording stands alone: a recording has one value of every field")
         return value
@@ -148,31 +160,46 @@ def salted_hash(salted: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(salted, digest_size=8).digest(), "big")
 
 
+TimeRange = tuple[int, int | None, int | None]
+
+
 @dataclasses.dataclass(frozen=True)
 class Assignment:
     """What goes where.
 
     Attributes:
       names: of the splits, sorted.
-      split_of: index into names, or BY_TIME, int64 [recordings].
+      split_of: index into names, int64 [recordings]; without meaning where a recording is cut by time.
       groups: key of each recording's group.
       ranges: recording to (split, lowest start, highest end) of its segments, where it is cut by time;
-        in seconds on the recording's own axis.
+        in samples, at the dataset's rate, None for no bound.
       warnings: what the user should know.
     """
 
     names: list[str]
     split_of: np.ndarray
     groups: list[bytes]
-    ranges: Mapping[int, list[tuple[int, float, float]]]
+    ranges: Mapping[int, list[TimeRange]]
     warnings: list[str]
+
+    def only(self, kept: Sequence[int]) -> Assignment:
+        """The same for some of the recordings."""
+        return Assignment(
+            self.names,
+            self.split_of[kept],
+            [self.groups[index] for index in kept],
+            {new: self.ranges[old] for new, old in enumerate(kept) if old in self.ranges},
+            self.warnings,
+        )
 
 
 def assign_splits(
     recordings: Sequence[Recording],
     fields: Callable[[Recording], Mapping[str, Any]],
     settings: SplitSettings,
-    gap_s: float,
+    *,
+    sample_rate: float,
+    gap: int,
 ) -> Assignment:
     """Gives each recording its split.
 
@@ -180,24 +207,25 @@ def assign_splits(
       recordings: with labels and fixed splits.
       fields: what is known of one, by name.
       settings: the splits.
-      gap_s: time that is left out between two splits of one recording.
+      sample_rate: of the dataset, Hz.
+      gap: samples that are left out between two splits of one group.
 
     Raises:
       SplitError: a recording lacks a field, or falls into no split.
     """
     fractions = fractions_of(settings.splits)
-    fixed = [recording.split for recording in recordings]
+    fixed = [recording.said.split for recording in recordings]
     for recording in recordings:
-        if recording.split is not None and not _SPLIT_NAME.fullmatch(recording.split):
+        if recording.said.split is not None and not _SPLIT_NAME.fullmatch(recording.said.split):
             raise SplitError(
-                f"{recording.split!r} cannot be a split's name (manifest, {text(recording.id)}): use letters, digits and _"
+                f"{recording.said.split!r} cannot be a split's name (manifest, {text(recording.id)}): use letters, digits and _"
             )
     names = sorted({*settings.splits, *(name for name in fixed if name is not None)})
     if fixed and None not in fixed:  # the manifest decides all, so the settings' names mean nothing
         names = sorted({str(name) for name in fixed})
     known = _fields_of(recordings, fields, settings)
     groups = [_group(recording, known[index], settings) for index, recording in enumerate(recordings)]
-    split_of = np.full(len(recordings), BY_TIME, np.int64)
+    split_of = np.zeros(len(recordings), np.int64)
     open_to_hash = []
     for index, (name, values) in enumerate(zip(fixed, known, strict=True)):
         chosen = name if name is not None else _by_value(values, settings)
@@ -211,15 +239,19 @@ def assign_splits(
             "add a split with a fraction"
         )
     if "time" in settings.split_by:
-        ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, gap_s)
-        return Assignment(names, split_of, groups, ranges, _torn(groups, split_of, names))
+        ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, sample_rate, gap)
+        return Assignment(names, split_of, groups, ranges, _torn(groups, split_of, names, set(open_to_hash)))
+    if settings.stratify and all(recordings[index].label is None for index in open_to_hash):
+        raise SplitError(
+            "stratify shares each label's groups, and there are no labels: set label_from or a manifest"
+        )
     positions = _positions(recordings, groups, open_to_hash, settings)
     ordered = sorted(fractions)
     edges = np.cumsum([fractions[name] for name in ordered])
     for index, position in zip(open_to_hash, positions, strict=True):
         place = min(int(np.searchsorted(edges, position, side="right")), len(edges) - 1)
         split_of[index] = names.index(ordered[place])
-    return Assignment(names, split_of, groups, {}, _torn(groups, split_of, names))
+    return Assignment(names, split_of, groups, {}, _torn(groups, split_of, names, set()))
 
 
 def _fields_of(
@@ -234,7 +266,7 @@ def _fields_of(
         known = {
             **fields(recording),
             "label": recording.label,
-            "split": recording.split,
+            "split": recording.said.split,
             "group": recording.said.group,
         }
         values = {name: _text(known[name]) for name in needed if known.get(name) is not None}
@@ -271,26 +303,17 @@ def _by_value(values: Mapping[str, str], settings: SplitSettings) -> str | None:
     return None
 
 
-def _torn(groups: list[bytes], split_of: np.ndarray, names: list[str]) -> list[str]:
+def _torn(groups: list[bytes], split_of: np.ndarray, names: list[str], by_time: set[int]) -> list[str]:
     """A warning where fixed splits tear groups apart."""
-    seen: dict[bytes, int] = {}
-    torn = set()
-    for group, split in zip(groups, split_of.tolist(), strict=True):
-        if seen.setdefault(group, split) != split:
-            torn.add(group)
+    where: dict[bytes, set[str]] = defaultdict(set)
+    for index, (group, split) in enumerate(zip(groups, split_of.tolist(), strict=True)):
+        where[group].add("those cut by time" if index in by_time else names[split])
+    torn = sorted(group for group, found in where.items() if len(found) > 1)
     if not torn:
         return []
-    first = min(torn)
-    where = sorted(
-        {
-            names[s] if s != BY_TIME else "others"
-            for g, s in zip(groups, split_of.tolist(), strict=True)
-            if g == first
-        }
-    )
     return [
-        f"{counted(len(torn), 'group')} in several splits, such as {show_group(first)} in {', '.join(where)}: the manifest's "
-        "split column or the values of splits tear them apart"
+        f"{counted(len(torn), 'group')} in several splits, such as {show_group(torn[0])} in "
+        f"{', '.join(sorted(where[torn[0]]))}: the manifest's split column or the values of splits tear them apart"
     ]
 
 
@@ -328,57 +351,54 @@ def _cut_by_time(
     chosen: list[int],
     fractions: Mapping[str, float],
     names: list[str],
-    gap_s: float,
-) -> dict[int, list[tuple[int, float, float]]]:
-    """Ranges of each recording for each split, in seconds of the recording's own axis."""
+    sample_rate: float,
+    gap: int,
+) -> dict[int, list[TimeRange]]:
+    """Ranges of each recording for each split, in samples of the recording's own axis."""
     members: dict[bytes, list[int]] = defaultdict(list)
     for index in chosen:
         members[groups[index]].append(index)
-    ranges: dict[int, list[tuple[int, float, float]]] = {}
+    shares = np.cumsum(list(fractions.values()))[:-1]
+    ranges: dict[int, list[TimeRange]] = {}
     for indexes in members.values():
-        offsets, length_s = _axis([recordings[index] for index in indexes])
-        edges = np.cumsum([0.0, *fractions.values()]) * length_s
-        edges[0], edges[-1] = -np.inf, np.inf
+        offsets, length = _axis([recordings[index] for index in indexes], sample_rate)
+        inner = [round(float(share) * length) for share in shares]
+        lows = [None, *(edge + gap for edge in inner)]
+        highs = [*inner, None]
         for index, offset in zip(indexes, offsets, strict=True):
             ranges[index] = [
                 (
                     names.index(name),
-                    edges[place] + (gap_s if place else 0.0) - offset,
-                    edges[place + 1] - offset,
+                    None if low is None else low - offset,
+                    None if high is None else high - offset,
                 )
-                for place, name in enumerate(fractions)
+                for name, low, high in zip(fractions, lows, highs, strict=True)
             ]
     return ranges
 
 
-def _axis(recordings: Sequence[Recording]) -> tuple[list[float], float]:
-    """Where each recording's sample 0 lies on its group's time axis, and the axis' length, in seconds.
+def _axis(recordings: Sequence[Recording], sample_rate: float) -> tuple[list[int], int]:
+    """Where each recording's sample 0 lies on its group's time axis, and the axis' length, in samples.
 
     By start times where all have one. Else files follow one another in the order of their ids, and what is in
     one file is taken to be of the same time.
     """
-    starts = [recording.description.start_time_ns for recording in recordings]
-    said = [recording.said.start_time_ns for recording in recordings]
-    times = [one if one is not None else other for one, other in zip(said, starts, strict=True)]
-    spans = [
-        (
-            recording.region[0] / (recording.sample_rate or 1),
-            recording.region[1] / (recording.sample_rate or 1),
-        )
-        for recording in recordings
-    ]
-    if all(time is not None for time in times):
-        first = min(time for time in times if time is not None)
-        offsets = [(time - first) / 1e9 for time in times if time is not None]
+    times = [recording.start_time_ns for recording in recordings]
+    spans = [recording.span(sample_rate) for recording in recordings]
+    known = [time for time in times if time is not None]
+    if len(known) == len(times):
+        first, rate = min(known), Fraction(sample_rate)
+        offsets = [round((time - first) * rate / 10**9) for time in known]
     else:
-        longest: dict[bytes, float] = {}
+        longest: dict[bytes, int] = {}
         for recording, (_, end) in zip(recordings, spans, strict=True):
             name = recording.found.recording
-            longest[name] = max(longest.get(name, 0.0), end)
-        begin, base = 0.0, {}
-        for name in sorted(longest):
-            base[name], begin = begin, begin + longest[name]
-        offsets = [base[recording.found.recording] for recording in recordings]
+            longest[name] = max(longest.get(name, 0), end)
+        names = sorted(longest)
+        begins = dict(
+            zip(names, itertools.accumulate((longest[name] for name in names), initial=0), strict=False)
+        )
+        offsets = [begins[recording.found.recording] for recording in recordings]
     low = min(offset + start for offset, (start, _) in zip(offsets, spans, strict=True))
     high = max(offset + end for offset, (_, end) in zip(offsets, spans, strict=True))
     return [offset - low for offset in offsets], high - low

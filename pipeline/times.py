@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+_MOST_SECONDS = 9 * 10**9  # what 64 bits of nanoseconds hold; milliseconds are above
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -27,7 +28,7 @@ def parse_time_ns(value: Any) -> int | None:
     try:
         seconds = Decimal(str(value))
         if seconds.is_finite():
-            return int((seconds * 10**9).to_integral_value())
+            return _of_seconds(seconds)
     except InvalidOperation:
         pass
     try:
@@ -35,6 +36,14 @@ def parse_time_ns(value: Any) -> int | None:
         return _of_datetime(datetime.datetime.fromisoformat(text)) + ns
     except ValueError:
         raise ValueError(f"{value!r} is no time: write ISO 8601, such as 2024-05-01T12:00:00Z") from None
+
+
+def _of_seconds(seconds: Decimal) -> int:
+    if abs(seconds) >= _MOST_SECONDS or (seconds == seconds.to_integral_value() and 10**7 <= seconds < 10**8):
+        raise ValueError(
+            f"{seconds} is no time in seconds since 1970: write ISO 8601, such as 2024-05-01T12:00:00Z"
+        )
+    return int((seconds * 10**9).to_integral_value())
 
 
 def _with_micros(text: str) -> tuple[str, int]:

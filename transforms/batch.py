@@ -20,6 +20,7 @@ from .rejects import Reason, Reject, RejectError
 from .schema import FeatureSpec
 from .segment import SegmentSettings
 
+NO_LABEL = -1  # in the example of a recording without one
 VECTORS = ("labels", "target")  # keys of an example that hold a vector of its recording
 ALIGNMENT = 64  # what TensorFlow asks of memory that it takes without a copy
 
@@ -228,6 +229,7 @@ class _Context:
         self.start[rows] = origin.start + at
         values: dict[str, Any] = {
             **block.context,
+            "label": NO_LABEL if block.label is None else block.label,
             "valid": np.minimum(length, block.end - at),
             "sample_rate": block.sample_rate,
         }

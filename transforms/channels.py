@@ -72,31 +72,32 @@ def parse_channels(value: str) -> ChannelChoice:
     return ChannelChoice(mode, picked)
 
 
-def channel_lists(description: Description, choice: ChannelChoice, count: int) -> list[tuple[int, ...]]:
+def channel_lists(description: Description, choice: ChannelChoice) -> list[tuple[int, ...]]:
     """The channels that are read for each series of examples of a recording.
 
     Args:
       description: of the recording.
       choice: what is asked for.
-      count: channels of the recording, which are half of those stored where they are pairs of I and Q.
 
     Raises:
       RejectError: a channel that is asked for is not there.
     """
-    picked = [_find(name, description, count) for name in choice.picked] or list(range(count))
+    picked = [_find(name, description) for name in choice.picked] or list(range(description.channels))
     if len(set(picked)) < len(picked):
         raise RejectError(
-            Reason.CHANNEL_MISMATCH, f"channels={','.join(choice.picked)} name one of its channels twice"
+            Reason.CHANNEL_MISMATCH,
+            f"channels={','.join(choice.picked)} name one of its channels twice: leave one out",
         )
     return [(channel,) for channel in picked] if choice.mode == "each" else [tuple(picked)]
 
 
-def _find(name: str, description: Description, count: int) -> int:
+def _find(name: str, description: Description) -> int:
+    count = description.channels
     if name in description.channel_names:
         return description.channel_names.index(name)
     if name.isdecimal() and int(name) < count:
         return int(name)
     names = f", named {', '.join(description.channel_names)}" if description.channel_names else ""
     raise RejectError(
-        Reason.CHANNEL_MISMATCH, f"there is no channel {name}: the recording has {count}, from 0{names}"
+        Reason.CHANNEL_MISMATCH, f"there is no channel {name}: pick among its {count}, from 0{names}"
     )

@@ -51,6 +51,7 @@ class Source:
 
     Attributes:
       uri: what to open.
+      name: id of the file, with its member.
       format: name of the reader.
       size: bytes of the file when it was planned.
       locator: see `Description`.
@@ -61,6 +62,7 @@ class Source:
     """
 
     uri: bytes
+    name: bytes
     format: str
     size: int
     locator: str
@@ -98,6 +100,7 @@ class Block:
       start: first sample of the first segment, counted at `sample_rate` from the beginning of the file or member.
       end: where the recording's samples end, counted likewise; beyond are zeros.
       count: number of segments.
+      label: class index, or None.
       context: small values of every example, by key.
       vectors: float32 vectors of every example, by key.
       start_time_ns: time of sample 0, nanoseconds since 1970 UTC, or None.
@@ -112,6 +115,7 @@ class Block:
     start: int
     end: int
     count: int
+    label: int | None = None
     context: Mapping[str, int | float | bytes] = dataclasses.field(default_factory=dict)
     vectors: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     start_time_ns: int | None = None

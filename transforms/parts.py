@@ -17,6 +17,7 @@ from .elements import Block, Origin, Source
 SOURCE = pa.struct(
     [
         ("uri", pa.binary()),
+        ("name", pa.binary()),
         ("format", pa.string()),
         ("size", pa.int64()),
         ("locator", pa.string()),
@@ -47,6 +48,7 @@ def schema(context: pa.StructType, vectors: pa.StructType) -> pa.Schema:
             ("start", pa.int64()),
             ("end", pa.int64()),
             ("count", pa.int64()),
+            ("label", pa.int64()),
             ("context", context),
             ("vectors", vectors),
             ("start_time_ns", pa.int64()),

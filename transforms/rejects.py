@@ -35,6 +35,7 @@ class Reason(str, enum.Enum):
     LABEL_MISSING = "label_missing"
     LABEL_UNKNOWN = "label_unknown"
     TARGET_MISMATCH = "target_mismatch"
+    PAIR_MISMATCH = "pair_mismatch"
     DUPLICATE = "duplicate"
     DTYPE_MISMATCH = "dtype_mismatch"
     NON_FINITE = "non_finite"

@@ -60,18 +60,17 @@ def resample_range(
         max(0, int(start * step) - settling) // step.numerator if step.denominator <= _LONGEST_PERIOD else 0
     )
     position, skip = periods * step.numerator, start - periods * step.denominator
-    end = min(frames, int((start + len(out)) * step) + settling + 1)
+    end = int((start + len(out)) * step) + settling + 1  # beyond the recording's end are zeros
     stream = soxr.ResampleStream(rate, new_rate, 1, dtype="float64", quality=_QUALITY)
     filled = 0
     while filled < len(out):
-        samples = np.empty(min(_CHUNK, end - position), np.float32)
-        read(position, samples)
+        samples = np.zeros(min(_CHUNK, end - position), np.float32)
+        there = samples[: max(0, min(len(samples), frames - position))]
+        if len(there):
+            read(position, there)
         position += len(samples)
         chunk = stream.resample_chunk(samples.astype(np.float64), last=position == end)
         part = chunk[skip : skip + len(out) - filled]
         skip -= min(skip, len(chunk))
         out[filled : filled + len(part)] = part
         filled += len(part)
-        if position == end and filled < len(out):  # the last sample is rounded up to
-            out[filled:] = part[-1] if len(part) else 0
-            break

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from spectrabeam.transforms.formats.raw import RawReader
-from tests.helpers.datasets import assert_balanced, reasons, spectra
+from tests.helpers.containers import encode, flac_header, hdf5, mat73, npy, patch, write
+from tests.helpers.datasets import assert_balanced, messages, reasons, spectra
 from tests.helpers.pipelines import extract, hashes, metadata, read_examples, rejects, run
 from tests.helpers.processes import after_planning, identities
 from tests.helpers.references import assert_spectrum
@@ -193,6 +194,72 @@ def test_files_without_a_sample_are_rejected_as_empty(tmp_path):
     assert_balanced(tmp_path / "out")
 
 
+def test_the_five_files_without_a_sample_are_five_rejects(tmp_path):
+    """A27, as reported: 0 bytes, a header of 44, RIFF without data, FLAC without a frame, an array of shape (0,)."""
+    source = tmp_path / "source"
+    write(source / "bytes0.wav", b"")
+    write(source / "header.wav", wav_header(0))
+    write(source / "no-data.wav", wav_header(0)[:36])
+    write(source / "frames0.flac", flac_header(rate=1000))
+    write(source / "shape0.npy", npy(np.zeros(0)))
+    write(source / "good.npy", npy(noise(256)))
+    result = extract(source, tmp_path / "out", *ALL)
+    names = ("bytes0.wav", "header.wav", "no-data.wav", "frames0.flac", "shape0.npy")
+    assert reasons(tmp_path / "out") == dict.fromkeys(names, ("plan", "empty", 0))
+    assert "Rejected    empty: 5 recordings" in result.out
+    assert {key[0] for key in spectra(tmp_path / "out")} == {b"good.npy"}
+    planned = run("plan", "--input", source, "--output", tmp_path / "none", "--sample-rate", "1000")
+    assert "Rejected    5 empty" in planned.out
+    assert_balanced(tmp_path / "out")
+
+
+SUFFIXES = [
+    "aif", "aiff", "arrow", "au", "caf", "csv", "edf", "feather", "flac", "h5", "hdf5", "hea", "mat", "mp3",
+    "mseed", "npy", "npz", "ogg", "opus", "parquet", "raw", "rf64", "sac", "sgy", "tdms", "tfrecord", "w64",
+    "wav",
+]  # fmt: skip
+
+
+def test_a_file_of_0_bytes_is_empty_whatever_its_name_says(tmp_path):
+    """A27: beyond the five; a suffix that no reader has is left out and counted."""
+    for suffix in SUFFIXES:
+        write(tmp_path / "source" / f"zero.{suffix}", b"")
+    write_raw(tmp_path / "source" / "good.raw", noise(256))
+    inputs = [
+        argument for suffix in SUFFIXES for argument in ("--input", tmp_path / "source" / f"zero.{suffix}")
+    ]
+    extract(tmp_path / "source", tmp_path / "out", *inputs, *ALL)
+    found = reasons(tmp_path / "out")
+    assert {name: reason for name, (_, reason, _) in found.items()} == {
+        f"zero.{suffix}": "empty" for suffix in SUFFIXES
+    }
+    assert all("0 bytes" in message for message in messages(tmp_path / "out").values())
+    assert_balanced(tmp_path / "out")
+
+
+def test_containers_without_a_sample_are_empty(tmp_path):
+    """A27: a header is there, and members or columns, and no number in them."""
+    source = tmp_path / "source"
+    files = {
+        "a.h5//x": hdf5(x=np.zeros(0)),
+        "a.mat//x": mat73(x=np.zeros((0, 1))),
+        "columns.npy": npy(np.zeros((0, 2))),
+        "a.csv": b"t,x\n",
+        "a.aiff": encode("AIFF", "PCM_16", np.zeros(0, np.int16), 1000),
+        "a.au": encode("AU", "PCM_16", np.zeros(0, np.int16), 1000),
+        "a.caf": encode("CAF", "PCM_16", np.zeros(0, np.int16), 1000),
+        "a.ogg": encode("OGG", "VORBIS", np.zeros(0), 8000),
+    }
+    for name, content in files.items():
+        write(source / name.partition("//")[0], content)
+    write_raw(source / "good.raw", noise(256))
+    inputs = ("--input", source / "a.csv")  # beside others a table is left out unless it is named
+    extract(source, tmp_path / "out", *inputs, *ALL, "--array-axes", "time,channel")
+    found = {name.partition("//")[0]: reason for name, (_, reason, _) in reasons(tmp_path / "out").items()}
+    assert found == {name.partition("//")[0]: "empty" for name in files}
+    assert_balanced(tmp_path / "out")
+
+
 def test_the_header_of_a_wav_file_with_samples_is_no_reject(tmp_path):
     """A27: the pair to it, from the same 44 bytes."""
     (tmp_path / "source").mkdir()
@@ -236,6 +303,70 @@ def test_3_bad_files_of_100_are_told_and_the_run_succeeds(tmp_path):
     }
     assert metadata(tmp_path / "out")["counts"]["recordings"] == {"matched": 100, "used": 97, "rejected": 3}
     assert "100 matched = 97 used + 3 rejected" in result.out
+    assert_balanced(tmp_path / "out")
+
+
+def test_bad_files_of_many_formats_are_told_and_the_others_are_untouched(tmp_path):
+    """A42: each broken in its own way, each with its reason and the rest of its container."""
+    source = tmp_path / "source"
+    samples = noise(600)
+    flac = encode("FLAC", "PCM_16", samples, 1000)
+    good = {
+        "a.flac": flac,
+        "a.npy": npy(samples),
+        "a.h5": hdf5(x=samples),
+        "a.mat": mat73(x=samples[:, None]),
+        "a.aiff": encode("AIFF", "PCM_16", samples, 1000),
+    }
+    bad = {
+        "cut.flac": (flac[: len(flac) // 2], "corrupt"),
+        "text.flac": (b"this is no sound", "bad_format"),
+        "head.npy": (npy(samples)[:50], "truncated"),
+        "object.npy": (npy(np.array([{}]), allow_pickle=True), "bad_format"),
+        "cut.h5": (hdf5(x=samples)[:1500], None),
+        "noise.h5": (bytes(np.random.default_rng(0).integers(0, 256, 4000, np.uint8)), "bad_format"),
+        "cut.mat": (mat73(x=samples[:, None])[:600], None),
+        "noise.mat": (bytes(np.random.default_rng(1).integers(0, 256, 4000, np.uint8)), "bad_format"),
+        "no-comm.aiff": (patch(good["a.aiff"], 12, b"JUNK"), "bad_format"),
+        "zeros.wav": (bytes(1000), "bad_format"),
+        "html.mp3": (b"<html><body>404 Not Found</body></html>" * 20, "bad_format"),
+        "zeros.npz": (bytes(1000), "bad_format"),
+        "zeros.parquet": (bytes(1000), "bad_format"),
+        "zeros.tdms": (bytes(1000), "bad_format"),
+        "zeros.sac": (bytes(1000), "bad_format"),
+    }
+    for name, content in good.items():
+        write(source / name, content)
+    for name, (content, _) in bad.items():
+        write(source / name, content)
+    inputs = ("--input", source / "zeros.parquet")
+    result = extract(source, tmp_path / "out", *inputs, *ALL)
+    found = {name: reason for name, (_, reason, _) in reasons(tmp_path / "out").items()}
+    assert set(found) == set(bad)
+    for name, (_, reason) in bad.items():
+        assert found[name] in ((reason,) if reason else ("truncated", "corrupt", "bad_format")), name
+    for message in messages(tmp_path / "out").values():
+        assert message
+        assert "\n" not in message
+    assert {key[0].partition(b"//")[0].decode() for key in spectra(tmp_path / "out")} == set(good)
+    assert f"{len(good) + len(bad)} matched = {len(good)} used + {len(bad)} rejected" in result.out
+    assert_balanced(tmp_path / "out")
+
+
+def test_a_bad_member_does_not_take_the_others_along(tmp_path):
+    """A42: a container whose one member cannot be read; the file's other members are recordings of their own."""
+    samples = {f"m{number}": noise(300, number) for number in range(5)}
+    content = hdf5(**samples, z=np.zeros(0), c=np.zeros(10, complex))
+    write(tmp_path / "source" / "a.h5", content)
+    extract(tmp_path / "source", tmp_path / "out", *ALL)
+    found = {name: reason for name, (_, reason, _) in reasons(tmp_path / "out").items()}
+    assert found == {"a.h5//c": "complex_samples", "a.h5//z": "empty"}
+    for (name, _, start), spectrum in spectra(tmp_path / "out").items():
+        segment = np.zeros(256)
+        real = samples[name.decode().partition("//")[2]][start : start + 256]
+        segment[: len(real)] = real
+        assert_spectrum(spectrum, segment)
+    assert len(spectra(tmp_path / "out")) == 10
     assert_balanced(tmp_path / "out")
 
 

@@ -136,15 +136,19 @@ def test_arrays_of_every_order_and_type_are_right_and_objects_are_rejects(tmp_pa
     assert_balanced(tmp_path / "out")
 
 
-def test_an_object_among_the_members_of_an_archive_is_a_reject_alone(tmp_path):
-    """A33: beyond NPY; the arrays beside it are used."""
+def test_an_object_among_the_members_of_an_archive_is_never_opened(tmp_path):
+    """A33: beyond NPY; it is no recording, the arrays beside it are used, and asked for it is a reject."""
     file = io.BytesIO()
     good = noise(500)
     np.savez(file, x=good, trap=np.array([Trap(tmp_path / "sprung")], object))
     write(tmp_path / "in" / "a.npz", file.getvalue())
-    extract(tmp_path / "in", tmp_path / "out", *ARGUMENTS, *MANY)
+    extract(tmp_path / "in", tmp_path / "out", *ARGUMENTS)
     assert_signals(tmp_path / "out", {("a.npz//x", 0): good})
-    assert reasons(tmp_path / "out") == {"a.npz//trap": ("plan", "bad_format", 0)}
+    assert reasons(tmp_path / "out") == {}
+    extract(tmp_path / "in", tmp_path / "asked", *ARGUMENTS, *MANY, "--members", "x,trap")
+    assert_signals(tmp_path / "asked", {("a.npz//x", 0): good})
+    assert reasons(tmp_path / "asked") == {"a.npz//trap": ("plan", "bad_format", 0)}
+    assert "object" in messages(tmp_path / "asked")["a.npz//trap"]
     assert not (tmp_path / "sprung").exists()
 
 

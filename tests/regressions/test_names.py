@@ -6,9 +6,11 @@ import os
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.containers import encode, hdf5, mat73, npy, write
 from tests.helpers.pipelines import extract, metadata, read_examples, rejects, run
 from tests.helpers.references import assert_spectrum
 from tests.helpers.signals import noise, write_raw, write_recordings, write_wav
@@ -104,6 +106,78 @@ def test_wav_files_open_under_any_name(tmp_path):
     assert found.keys() == {os.fsencode(name) for name in names}
     for seed, name in enumerate(names):
         assert_spectrum(found[os.fsencode(name)], noise(256, seed) / 4)
+
+
+FORMATS = {
+    "flac": (lambda x: encode("FLAC", "PCM_16", x, 1000), ""),
+    "aiff": (lambda x: encode("AIFF", "PCM_16", x, 1000), ""),
+    "npy": (npy, ""),
+    "h5": (lambda x: hdf5(x=x), "//x"),
+    "mat": (lambda x: mat73(x=x[:, None]), "//x"),
+    "csv": (lambda x: ("x\n" + "".join(f"{v!r}\n" for v in x.tolist())).encode(), ""),
+    "npz": (None, "//x"),
+}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_files_of_every_format_open_under_any_name(tmp_path, suffix):
+    """A29: also where a library would rather have a path; each comes back with its own samples."""
+    made, member = FORMATS[suffix]
+    samples = {}
+    for seed, name in enumerate(NAMES):
+        name = name.removesuffix(".raw").removesuffix(".RAW")[:240] + f".{suffix}"
+        path = tmp_path / "source" / name
+        samples[os.fsencode(name + member)] = np.round(noise(256, seed) * 2**13) / 2**15
+        if made is None:
+            path.parent.mkdir(exist_ok=True)
+            with path.open("wb") as file:
+                np.savez(file, x=samples[os.fsencode(name + member)])
+        else:
+            write(path, made(samples[os.fsencode(name + member)]))
+    extract(tmp_path / "source", tmp_path / "out")
+    found = spectra(tmp_path / "out")
+    assert found.keys() == samples.keys()
+    for name, spectrum in found.items():
+        assert_spectrum(spectrum, samples[name])
+    assert rejects(tmp_path / "out") == []
+    assert run("verify", tmp_path / "out").code == 0
+
+
+MEMBER_NAMES = [
+    "a b", "ü", unicodedata.normalize("NFD", "é"), unicodedata.normalize("NFC", "é"), "日本語", "h#1", "pct%20",
+    "[x]", "x", "star*", "question?", "a'b\"c", "-x", "k=v", "back\\slash", "new\nline", "re:x", "a,b", "deep/er/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["h5", "npz"])
+def test_members_of_every_name_come_back_as_they_are(tmp_path, suffix):
+    """A29: the id is path//member, and each has its own samples; composed and decomposed names are two members."""
+    samples = {name: noise(256, seed) for seed, name in enumerate(MEMBER_NAMES)}
+    path = tmp_path / "source" / f"a b#.{suffix}"
+    if suffix == "h5":
+        write(path, hdf5(**samples))
+    else:
+        path.parent.mkdir()
+        np.savez(path, **samples)
+    extract(tmp_path / "source", tmp_path / "out")
+    found = spectra(tmp_path / "out")
+    assert found.keys() == {f"{path.name}//{name}".encode() for name in MEMBER_NAMES}
+    for name in MEMBER_NAMES:
+        assert_spectrum(found[f"{path.name}//{name}".encode()], samples[name])
+    ledger = pq.read_table(tmp_path / "out" / "recordings.parquet").to_pylist()
+    assert {row["member"] for row in ledger} == set(MEMBER_NAMES)
+    assert run("verify", tmp_path / "out").code == 0
+
+
+def test_a_member_is_chosen_by_a_glob_and_literally_by_a_regular_expression(tmp_path):
+    """A30: brackets in a member's name are a glob in `members`; what they match is told by the ids."""
+    write(tmp_path / "source" / "a.h5", hdf5(**{"[x]1": noise(256, 1), "x1": noise(256, 2)}))
+    extract(tmp_path / "source", tmp_path / "glob", "--members", "[x]1")
+    assert spectra(tmp_path / "glob").keys() == {b"a.h5//x1"}
+    extract(tmp_path / "source", tmp_path / "exact", "--members", r"re:^\[x\]1$")
+    ((name, spectrum),) = spectra(tmp_path / "exact").items()
+    assert name == b"a.h5//[x]1"
+    assert_spectrum(spectrum, noise(256, 1))
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,36 @@ def test_padding_covers_every_sample_where_segments_touch(frames, length, data):
     assert covered.all()
 
 
+@given(frames=st.integers(1, 2000), length=lengths, hop=st.integers(1, 60))
+def test_dropping_leaves_out_a_tail_shorter_than_a_hop_and_nothing_else(frames, length, hop):
+    """Where hops leave no gap; with gaps, every sample of a segment is there, and the next would not fit."""
+    starts, counts = cut_blocks(frames, SegmentSettings(segment_length=length, hop_length=hop, tail="drop"))
+    covered = np.zeros(frames, bool)
+    end = 0
+    for start, number in zip(starts.tolist(), counts.tolist(), strict=True):
+        for k in range(number):
+            covered[start + k * hop : start + k * hop + length] = True
+            end = start + k * hop + length
+    if frames < length:
+        assert not covered.any()
+        return
+    assert end <= frames < end + hop  # the next segment would end beyond the recording
+    if hop <= length:
+        assert covered[:end].all()
+    assert not covered[end:].any()
+
+
+@given(frames=st.integers(1, 2000), length=lengths, hop=st.integers(1, 120))
+def test_padding_begins_no_segment_beyond_the_end_and_stops_no_sooner_than_it_must(frames, length, hop):
+    """The last segment has a sample, and the one before it does not reach the end."""
+    starts, counts = cut_blocks(frames, SegmentSettings(segment_length=length, hop_length=hop))
+    last = int(starts[-1] + (counts[-1] - 1) * hop)
+    assert starts[0] == 0
+    assert last < frames
+    assert last == 0 or last - hop + length < frames
+    assert frames <= last + max(length, hop)
+
+
 def runs_one_by_one(chosen, limit, keys):
     """[(position, number)] by going through the segments."""
     runs = []

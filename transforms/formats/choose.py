@@ -6,8 +6,8 @@ import dataclasses
 import importlib
 import json
 import os
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO
 
 from ..elements import Source
 from ..files import open_source
@@ -99,6 +99,12 @@ def format_by_name(name: bytes, settings: ReadSettings) -> str | None:
     return None
 
 
+def is_folder_recording(name: bytes) -> bool:
+    """Whether a folder is one recording, as its name says."""
+    suffix = os.path.splitext(name)[1].decode("ascii", "replace").lower()
+    return any(suffix in reader.suffixes for reader in READERS.values() if reader.takes_folder)
+
+
 class Readers:
     """The readers of a run, each made when first needed."""
 
@@ -107,16 +113,18 @@ class Readers:
         self._settings = settings
         self._made: dict[tuple[str, str], Reader] = {}
 
-    def get(self, format_name: str, overrides: str = "") -> Reader:
+    def get(self, format_name: str, overrides: str | Mapping[str, Any] = "") -> Reader:
         """The reader of that name.
 
         Args:
           format_name: as in `input_format`.
-          overrides: settings of single recordings, as JSON, or "".
+          overrides: settings of single recordings, also as JSON, or "".
 
         Raises:
           ValueError: a setting that the format needs is missing.
         """
+        if not isinstance(overrides, str):
+            overrides = json.dumps(overrides, sort_keys=True) if overrides else ""
         key = (format_name, overrides)
         if key not in self._made:
             settings = self._settings

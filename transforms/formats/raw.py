@@ -65,11 +65,14 @@ class RawReader:
         frames, rest = divmod(size - around, self._frame_bytes)
         drop = settings.partial_frame == "drop" and not settings.strict and not self._planar
         if rest and (not drop or frames == 0):
+            cure = "or set partial_frame=drop"
+            if settings.partial_frame == "drop":
+                cure = "since strict, planar channels and files below one frame allow no drop"
             raise RejectError(
                 Reason.PARTIAL_FRAME,
                 f"{size} bytes less a header and footer of {around} are no whole number of frames of "
                 f"{self._frame_bytes} bytes ({self._dtype.str} × {settings.raw_channels} channels), {rest} are left "
-                "over: check raw_dtype, raw_channels and raw_header_bytes, or set partial_frame=drop",
+                f"over: check raw_dtype, raw_channels and raw_header_bytes, {cure}",
             )
         return [
             Description(

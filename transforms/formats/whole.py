@@ -26,45 +26,66 @@ Kept = TypeVar("Kept", bound=HasBytes)
 
 
 class DecodedCache:
-    """The last decoded things, up to 256 MiB and at least one; safe to use from several threads."""
+    """Keeps the last decoded things of a reader; all caches of a process share 256 MiB, and at least one thing.
 
-    def __init__(self, most_bytes: int = _KEPT_BYTES):
-        self._most_bytes = most_bytes
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
-        self._num_bytes = 0
-        self._lock = threading.Lock()
-        self._decoding: dict[Any, threading.Lock] = {}
+    Safe to use from several threads.
+    """
 
     def get(self, file: BinaryIO, locator: str, decode: Callable[[], Kept]) -> Kept:
         """What `decode` gives for the recording at `locator` of a file, which must not be changed."""
         key = file_identity(file)
         if key is None:  # nothing tells whether the next file is the same one
             return decode()
-        key = (*key, locator)
+        return _STORE.get((id(self), *key, locator), decode)
+
+    def __del__(self) -> None:
+        _STORE.forget(id(self))
+
+
+class _Store:
+    """What all caches keep, the last used last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple, Any] = OrderedDict()
+        self._num_bytes = 0
+        self._lock = threading.RLock()  # forgetting may come in the middle of keeping
+        self._decoding: dict[tuple, threading.Lock] = {}
+
+    def get(self, key: tuple, decode: Callable[[], Any]) -> Any:
+        """The kept thing, or a new one; threads that want the same wait for the first."""
         with self._lock:
             turn = self._decoding.setdefault(key, threading.Lock())
         with turn:
-            with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    return self._kept[key]
             try:
+                with self._lock:
+                    if key in self._kept:
+                        self._kept.move_to_end(key)
+                        return self._kept[key]
                 thing = decode()
                 with self._lock:
                     self._keep(key, thing)
+                return thing
             finally:
                 with self._lock:
                     self._decoding.pop(key, None)
-            return thing
 
     def _keep(self, key: tuple, thing: HasBytes) -> None:
         if key in self._kept:  # another thread was as quick
             return
         self._kept[key] = thing
         self._num_bytes += thing.nbytes
-        while len(self._kept) > 1 and self._num_bytes > self._most_bytes:
+        while len(self._kept) > 1 and self._num_bytes > _KEPT_BYTES:
             _, dropped = self._kept.popitem(last=False)
             self._num_bytes -= dropped.nbytes
+
+    def forget(self, owner: int) -> None:
+        """Drops what a cache kept, since it is gone."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == owner]:
+                self._num_bytes -= self._kept.pop(key).nbytes
+
+
+_STORE = _Store()
 
 
 def file_identity(file: BinaryIO) -> tuple | None:

@@ -90,8 +90,8 @@ class Hdf5Arrays:
     def __init__(self, settings: ReadSettings):
         self._settings = settings
         self._open = OpenFiles()
-        self._indexes = DecodedCache(_KEPT_INDEX_BYTES)
-        self._decoded = DecodedCache(_KEPT_CHUNK_BYTES)
+        self._indexes = DecodedCache()
+        self._decoded = DecodedCache()
 
     def read(
         self,

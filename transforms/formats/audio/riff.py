@@ -100,6 +100,9 @@ def _declared(
         length = length if long_length is None else long_length
     elif length == 0 and long_length:
         length = long_length
+    is_open = form is not _WAVE64 and long_length is None and _is_open(length)
+    if is_open and present > length and not only_chunks_follow(data, offset, length, size, form):
+        return None, ()  # more was written than the header could ever say
     if length > present:
         # as written before the length is known, and never mended: all ones, the largest signed number, or a round
         # number next to it, some less the header
@@ -115,6 +118,11 @@ def _declared(
             f"the header's 32 bits cannot hold the length of {present} bytes: all up to the end of the file are used",
         )
     return length, ()
+
+
+def _is_open(length: int) -> bool:
+    """Whether a 32-bit length is what streaming encoders write before they know it."""
+    return length == 0xFFFFFFFF or abs(length - 0x7FFFFFFF) <= 4096
 
 
 def _read_format(

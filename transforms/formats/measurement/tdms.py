@@ -36,7 +36,7 @@ class TdmsReader:
     def __init__(self, settings: ReadSettings):
         self._settings = settings
         self._physical = settings.scale == "auto"
-        self._contents = DecodedCache(most_bytes=64 << 20)
+        self._contents = DecodedCache()
         self._decoded = DecodedCache()
 
     @staticmethod

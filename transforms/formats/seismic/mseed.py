@@ -36,7 +36,7 @@ class MseedReader:
 
     def __init__(self, settings: ReadSettings):
         self._settings = settings
-        self._indexes = DecodedCache(most_bytes=64 << 20)
+        self._indexes = DecodedCache()
 
     @staticmethod
     def matches(head: bytes) -> bool:
