@@ -14,6 +14,7 @@ from ..transforms.rejects import RejectError
 
 _SAMPLES = 1 << 14
 _FAR_SMOOTHER = 4.0
+_ENOUGH = 64  # samples to judge by
 
 
 def maybe_byteswapped(source: Source, name: str, settings: ReadSettings) -> str | None:
@@ -28,18 +29,23 @@ def maybe_byteswapped(source: Source, name: str, settings: ReadSettings) -> str 
     swapped = dtype.newbyteorder().str
     given = _first(source, own | {"raw_dtype": dtype.str}, settings)
     other = _first(source, own | {"raw_dtype": swapped}, settings)
-    if given is None or other is None or len(given) < 64:
+    if given is None or other is None or len(given) < _ENOUGH:
         return None
-    if not other.any() or np.ptp(other) == 0:  # whole numbers, swapped, are next to nothing: no evidence
+    with np.errstate(invalid="ignore"):
+        given_varies, other_varies = np.ptp(given) != 0, np.ptp(other) != 0
+    if not other_varies:
         return None
     rough, smooth = _roughness(given), _roughness(other)
-    if not (smooth * _FAR_SMOOTHER < rough):
+    if not given_varies and not given.any() and dtype.kind == "f":  # whole numbers, swapped, are next to zero
+        how = "not next to zero, and smoother"
+        if smooth * _FAR_SMOOTHER > 1:
+            return None
+    elif not smooth * _FAR_SMOOTHER < rough:
         return None
-    how = (
-        f"{rough / max(smooth, 1e-9):.0f} times smoother"
-        if np.isfinite(rough)
-        else "all finite and far smoother"
-    )
+    elif np.isfinite(rough):
+        how = f"{rough / max(smooth, 1e-9):.0f} times smoother"
+    else:
+        how = "all finite and far smoother"
     return (
         f"maybe_byteswapped: the samples of {name} are {how} as {swapped} than as raw_dtype={dtype.str}: "
         "check the byte order"

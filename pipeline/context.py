@@ -148,26 +148,27 @@ def _as_int(value: Any) -> int | None:
 
 
 def _as_float(value: Any) -> float | None:
-    if isinstance(value, (bool, int, float)):
-        return float(value)
     if isinstance(value, str) and value[:1] == "0" and value[1:].isdecimal() and len(value) > 1:
         return None  # such as 007, which is a name
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
 def _fits_float32(value: Any) -> bool:
     """Whether it is a number that float32 holds: a fraction is rounded, a whole number must not be."""
-    number, whole = _as_float(value), _as_int(value)
-    return number is not None and (whole is None or int(np.float32(whole)) == whole)
+    number = _as_float(value)
+    if number is None:
+        return False
+    is_whole = isinstance(value, int) or _as_int(value) is not None
+    return not is_whole or (math.isfinite(number) and int(np.float32(number)) == int(value))
 
 
 def _number(value: Any) -> float | None:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -41,7 +41,8 @@ class LabelSettings:
         "cover most of",
     )
     manifest_times: Literal["auto", "samples", "seconds"] = setting(
-        "auto", "start and end of a manifest; auto: seconds where any of them has a decimal point"
+        "auto",
+        "start and end of a manifest; auto: seconds where any of them is a fraction or written with a decimal point",
     )
     label_from: str | None = setting(
         None,
@@ -187,7 +188,7 @@ def label_all(recordings: Sequence[Recording], settings: LabelSettings, *, label
     if settings.missing_label == "reject":
         return sift(with_labels, problem_of)
     kept = [
-        dataclasses.replace(each, label=None) if problem_of(each) and each.label is not None else each
+        dataclasses.replace(each, label=None) if wanted and each.label not in wanted else each
         for each in with_labels
     ]
     return Sifted(kept, [], [])

@@ -256,7 +256,7 @@ def _number(row: Row, name: str) -> float | None:
         return None
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ManifestError(f"{row.where}: {name}={value!r} is no number: correct it") from None
 
 

@@ -174,7 +174,7 @@ def _number(values: Mapping[str, Any], key: str) -> float | None:
         raise ValueError(f"{key}={value} is no number")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{key}={value!r} is no number") from None
 
 

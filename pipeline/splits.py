@@ -241,7 +241,7 @@ def assign_splits(
     if "time" in settings.split_by:
         ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, sample_rate, gap)
         return Assignment(names, split_of, groups, ranges, _torn(groups, split_of, names, set(open_to_hash)))
-    if settings.stratify and all(recordings[index].label is None for index in open_to_hash):
+    if settings.stratify and open_to_hash and all(recordings[index].label is None for index in open_to_hash):
         raise SplitError(
             "stratify shares each label's groups, and there are no labels: set label_from or a manifest"
         )

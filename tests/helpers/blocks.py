@@ -15,7 +15,14 @@ RATE = 1000.0
 
 def source(name: bytes = b"a", frames: int = 100, **more: Any) -> Source:
     """A recording of float32 samples."""
-    known = {"uri": b"/" + name, "format": "raw", "size": 4 * frames, "locator": "", "overrides": ""}
+    known = {
+        "uri": b"/" + name,
+        "name": name,
+        "format": "raw",
+        "size": 4 * frames,
+        "locator": "",
+        "overrides": "",
+    }
     return Source(**known | {"frames": frames, "sample_rate": RATE} | more)
 
 

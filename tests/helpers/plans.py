@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spectrabeam.pipeline.cut import NO_LABEL
 from spectrabeam.pipeline.match import Found, Matches
 from spectrabeam.pipeline.plan import Plan, make_plan
 from spectrabeam.pipeline.settings import Settings
@@ -53,8 +52,8 @@ def segments_of(result: Plan) -> dict[str, dict[str, int]]:
     for shard in result.shards:
         counts = table.setdefault(shard.name.split, {})
         for row in result.part(shard).to_pylist():
-            label = (row["context"] or {}).get("label", NO_LABEL)
-            name = "" if label == NO_LABEL or result.label_names is None else result.label_names[label]
+            label = row["label"]
+            name = "" if label is None or result.label_names is None else result.label_names[label]
             counts[name] = counts.get(name, 0) + row["count"]
     return table
 

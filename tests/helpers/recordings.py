@@ -48,7 +48,6 @@ def recording(
         "said": Said(fields=dict(fields or {}), **(said or {})),
         "sample_rate": rate,
         "region": region or (0, frames),
-        "split": (said or {}).get("split"),
     }
     return Recording(**known | more)
 

@@ -18,7 +18,9 @@ def warning(tmp_path):
     def write(samples, stored, declared, overrides="", channels=1, format="raw"):
         path = write_raw(tmp_path / "a.raw", samples, stored)
         frames = len(samples)
-        source = Source(str(path).encode(), format, path.stat().st_size, "", overrides, frames, 16_000.0)
+        source = Source(
+            str(path).encode(), b"a.raw", format, path.stat().st_size, "", overrides, frames, 16_000.0
+        )
         return maybe_byteswapped(source, "a.raw", ReadSettings(raw_dtype=declared, raw_channels=channels))
 
     return write
@@ -79,7 +81,7 @@ def test_the_type_that_a_sidecar_states_is_looked_at(warning):
 
 
 def test_a_file_that_is_gone_is_none():
-    source = Source(b"/not/there.raw", "raw", 2000, "", "", 1000, 1.0)
+    source = Source(b"/not/there.raw", b"there.raw", "raw", 2000, "", "", 1000, 1.0)
     assert maybe_byteswapped(source, "a", ReadSettings(raw_dtype="<i2")) is None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spectrabeam.pipeline.context import context_of, reject_bad_targets, stacked_channels, start_time_ns
+from spectrabeam.pipeline.context import context_of, reject_bad_targets, stacked_channels
 from spectrabeam.pipeline.settings import SettingsError
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import SEGMENT_LENGTH as L
@@ -16,8 +16,8 @@ from tests.helpers.recordings import recording
 PLAIN = {"channel", "recording", "sample_rate", "spectrum", "start", "valid"}
 
 
-def context(recordings, columns=(), names=(), **values):
-    return context_of(recordings, columns, list(names), settings(**values))
+def context(recordings, columns=(), names=(), labelled=False, **values):
+    return context_of(recordings, columns, list(names), settings(**values), labelled=labelled)
 
 
 def carried(*given):
@@ -58,6 +58,15 @@ def test_where_a_field_is_missing_numbers_are_nan_and_text_is_empty():
     assert (dtype, values[0]) == ("float32", 1.0)
     assert math.isnan(values[1])
     assert carried("x", None) == ("bytes", [b"x", b""])
+
+
+def test_where_a_field_is_missing_whole_numbers_that_float32_cannot_hold_stay_as_they_are_written():
+    dtype, values = carried(2**24, None)
+    assert (dtype, values[0]) == ("float32", 2.0**24)
+    assert math.isnan(values[1])
+    assert carried(2**24 + 1, None) == ("bytes", [b"16777217", b""])
+    assert carried("20240501123", None) == ("bytes", [b"20240501123", b""])
+    assert carried(2**24 + 1, 0.5) == ("bytes", [b"16777217", b"0.5"])
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "Infinity", "1_000", " 5 ", "٣"])
@@ -149,7 +158,7 @@ def test_a_target_of_padded_numbers_is_a_number():
 def test_times_are_in_an_example_where_any_recording_has_one():
     stated = recording("a", start_time_ns=5, said={"start_time_ns": 7})
     in_file, unknown = recording("b", start_time_ns=5), recording("c")
-    assert [start_time_ns(each) for each in (stated, in_file, unknown)] == [7, 5, None]
+    assert [each.start_time_ns for each in (stated, in_file, unknown)] == [7, 5, None]
     assert context([in_file, unknown]).has_times
     assert "start_time_ns" in context([in_file, unknown]).specs(settings(), None)
     assert not context([unknown]).has_times

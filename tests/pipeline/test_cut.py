@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from spectrabeam.pipeline.cut import NO_LABEL, cut_all
+from spectrabeam.pipeline.cut import NONE, cut_all
 from spectrabeam.pipeline.recording import Interval
 from spectrabeam.pipeline.splits import Assignment
 from spectrabeam.transforms.rejects import Reason
@@ -66,7 +66,7 @@ def test_blocks_are_ordered_by_split_then_by_a_salted_hash_of_recording_channel_
 
 def test_channel_lists_are_series_of_one_recording_each_with_all_its_segments():
     cuts = cut([recording(frames=3 * L, channels=3)], [[(2,), (0,)]])
-    assert segments(cuts) == [(0, series, start, NO_LABEL) for series in (0, 1) for start in (0, L, 2 * L)]
+    assert segments(cuts) == [(0, series, start, NONE) for series in (0, 1) for start in (0, L, 2 * L)]
 
 
 def test_labels_are_indexes_of_classes():
@@ -76,7 +76,7 @@ def test_labels_are_indexes_of_classes():
         recording("c", frames=L),
     ]
     cuts = cut(recordings, names=["x", "y"])
-    assert segments(cuts) == [(0, 0, 0, 1), (1, 0, 0, 0), (2, 0, 0, NO_LABEL)]
+    assert segments(cuts) == [(0, 0, 0, 1), (1, 0, 0, 0), (2, 0, 0, NONE)]
 
 
 def covering(intervals, start, stop):
@@ -109,14 +109,14 @@ def test_a_segment_has_the_label_that_covers_most_of_it(parts, hop, keep):
         if label is None and not keep:
             left += 1
         else:
-            expected.append((0, 0, start, NO_LABEL if label is None else names.index(label)))
+            expected.append((0, 0, start, NONE if label is None else names.index(label)))
     assert segments(cuts, hop) == expected
     assert cuts.left_out == ({"segments without a label": left} if left and expected else {}) or not expected
     if not expected:
         ((reject,), ids) = cuts.rejects, cuts.left_out
         assert (reject.reason, reject.message) == (
             Reason.LABEL_MISSING,
-            "no segment of it has a label or lies whole in one split",
+            "no segment of it has a label or lies whole in one split: label it, or set a shorter segment_length",
         )
         assert ids == {"segments without a label": left}
 
@@ -157,7 +157,7 @@ def test_a_recording_without_a_whole_segment_is_a_reject_where_the_tail_is_dropp
     assert (
         reject.message == f"63 samples are fewer than segment_length={L}: set tail=pad, or a shorter segment"
     )
-    assert segments(cuts) == [(1, 0, 0, NO_LABEL)]
+    assert segments(cuts) == [(1, 0, 0, NONE)]
 
 
 def test_segments_that_are_left_out_are_counted_for_each_series():

@@ -47,8 +47,8 @@ def test_where_only_a_warning_is_asked_for_all_are_kept(planned):
     assert result.segments == 9
     (warning,) = (each for each in result.warnings if "samples of one in another split" in each)
     assert warning == (
-        "2 recordings have the samples of one in another split, such as train/a.raw those of test/b.raw: put them into "
-        "one group, or set duplicates=reject"
+        "2 recordings with the samples of one in another split, such as train/a.raw with those of test/b.raw: put them "
+        "into one group, or set duplicates=reject"
     )
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from spectrabeam.pipeline.labels import Facts, class_names, has_labels, label_all, needs_attributes
+from spectrabeam.pipeline.labels import Facts, class_names, has_labels, label_all
 from spectrabeam.pipeline.recording import Interval
+from spectrabeam.transforms.elements import Origin
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import settings
 from tests.helpers.recordings import recording
@@ -43,7 +44,7 @@ def label(one, **values):
         (None, recording(said={"label": "x"}), "x"),
         (None, recording(), None),
         ("sidecar:fault", recording(said={"label": "m"}, fields={"fault": "s"}), "m"),
-        (f"path:{REGEX}", recording("ann/3_x.raw", said={"label": "m"}), "3"),
+        (f"path:{REGEX}", recording("ann/3_x.raw", said={"label": "m"}), "m"),
     ],
 )
 def test_label_is_found_where_the_setting_says(given, one, expected):
@@ -102,6 +103,12 @@ def test_labels_beside_the_given_names_are_rejected_or_kept_as_none():
     assert (used, rejects) == ({"a/1": "a", "c/1": None}, {})
 
 
+def test_a_known_label_beside_unknown_ones_of_several_is_kept():
+    one = recording(said={"label": "a", "labels": ("a", "c")})
+    used, _, _ = sift([one], label_names="a,b", missing_label="keep", manifest="m.csv")
+    assert used == {"a.raw": "a"}
+
+
 def test_a_row_of_a_manifest_without_a_label_is_told_as_such():
     _, rejects, _ = sift([recording(said={"label": "x"}), recording("b")], manifest="m.csv")
     message = "its row in manifest=m.csv has no label: add one, or set missing_label=keep"
@@ -134,20 +141,12 @@ def test_classes_of_several_labels_are_all_that_are_named():
 
 
 def test_there_are_labels_where_a_setting_or_a_column_gives_them():
-    assert not has_labels(settings(), ("uri",))
-    assert has_labels(settings(), ("uri", "label"))
-    assert has_labels(settings(**FROM_PATH), ())
+    assert not has_labels(settings(), ("uri",), [])
+    assert has_labels(settings(), ("uri", "label"), [])
+    assert has_labels(settings(**FROM_PATH), (), [])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"carry": "rpm"},
-        {"split_by": "rpm"},
-        {"label_from": "file:rpm"},
-        {"splits": {"a": {"rpm": 3}, "b": 1.0}},
-    ],
-)
-def test_attributes_are_needed_where_anything_asks_for_them(values):
-    assert needs_attributes(settings(**values))
-    assert not needs_attributes(settings(**FROM_PATH))
+def test_examples_of_a_dataset_with_labels_have_theirs():
+    stored, plain = {"origin": Origin(b"x", 0, 0)}, {"said": {"label": "x"}}
+    assert has_labels(settings(), (), [recording(), recording(**stored, **plain)])
+    assert not has_labels(settings(), (), [recording(**stored), recording(**plain)])

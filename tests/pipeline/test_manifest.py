@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrabeam.pipeline.manifest import ManifestError, intervals, load_manifest, region, said
+from spectrabeam.pipeline.manifest import ManifestError, intervals, load_manifest, region, said, said_of_all
 from spectrabeam.pipeline.plan import plan_inputs
 from spectrabeam.pipeline.settings import SettingsError
 from spectrabeam.transforms.rejects import Reason, RejectError
@@ -104,11 +104,11 @@ def test_a_row_says_what_is_known_of_its_recording(tmp_path):
     known = said(read)
     assert (known.sample_rate, known.unit, known.factors) == (25600.0, "g", (0.01,))
     assert (known.channel, known.label, known.labels) == ("1", "x", ("x", "y", "z"))
-    assert (known.split, known.group, known.target) == ("test", "g1", "b.raw")
-    assert (json.loads(known.overrides), known.start_time_ns) == ({"scale": 0.5}, 10**9)
+    assert (known.split, known.group, known.paired) == ("test", "g1", "b.raw")
+    assert (known.overrides, known.start_time_ns) == ({"scale": 0.5}, 10**9)
     assert known.fields["sensitivity"] == "100"
     (bare,) = all_rows(load(write(tmp_path / "bare.csv", [{"uri": "a.raw"}])))
-    assert (said(bare).sample_rate, said(bare).labels, said(bare).overrides) == (None, None, "")
+    assert (said(bare).sample_rate, said(bare).labels, said(bare).overrides) == (None, None, {})
 
 
 def test_numbers_and_lists_of_typed_formats_are_taken(tmp_path):
@@ -150,7 +150,20 @@ def test_times_of_a_parquet_file_keep_their_nanoseconds(tmp_path):
 )
 def test_a_decimal_point_anywhere_means_seconds(tmp_path, start, end, times, seconds):
     rows = [{"uri": "a.raw", "start": "3", "end": "4"}, {"uri": "b.raw", "start": start, "end": end}]
-    assert load(write(tmp_path / "m.csv", rows), times).in_seconds is seconds
+    manifest = load(write(tmp_path / "m.csv", rows), times)
+    assert manifest.in_seconds is seconds
+    unit = "seconds, since some have" if seconds else "samples, since none has"
+    note = f"start and end of the manifest are taken as {unit} a decimal point: manifest_times says what they are"
+    assert manifest.note == (note if times == "auto" else None)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_whole_numbers_are_samples_also_where_a_gap_makes_them_floats(tmp_path, ending):
+    rows = [{"uri": "a.raw", "start": 3.0, "end": None}, {"uri": "b.raw", "start": 1.0, "end": 16000.0}]
+    assert load(write(tmp_path / f"m.{ending}", rows)).in_seconds is False
+    rows[0]["start"] = 3.5
+    assert load(write(tmp_path / f"n.{ending}", rows)).in_seconds is True
+    assert load(write(tmp_path / f"none.{ending}", [{"uri": "a.raw"}])).note is None
 
 
 def row_of(tmp_path, **values):
@@ -209,10 +222,10 @@ def refused(function, *arguments, **keywords):
             {"in_seconds": True, "sample_rate": None},
             "row.jsonl, row 1: start=1.5 is in seconds, and nothing says the sample rate: set sample_rate",
         ),
-        ({"start": 5, "end": 5}, {}, "row.jsonl, row 1: start=5 and end=5 make no range"),
-        ({"end": -1}, {}, "row.jsonl, row 1: start=0 and end=-1 make no range"),
-        ({"start": -1, "end": 5}, {}, "row.jsonl, row 1: start=-1 and end=5 make no range"),
-        ({"start": -1}, {}, "row.jsonl, row 1: start=-1 and end=None make no range"),
+        ({"start": 5, "end": 5}, {}, "row.jsonl, row 1: start=5 and end=5 make no range: correct them"),
+        ({"end": -1}, {}, "row.jsonl, row 1: start=0 and end=-1 make no range: correct them"),
+        ({"start": -1, "end": 5}, {}, "row.jsonl, row 1: start=-1 and end=5 make no range: correct them"),
+        ({"start": -1}, {}, "row.jsonl, row 1: start=-1 and end=None make no range: correct them"),
     ],
 )
 def test_bounds_that_make_no_range_are_refused(tmp_path, values, keywords, message):
@@ -233,7 +246,9 @@ def test_a_region_that_begins_beyond_the_end_is_a_reject(tmp_path):
     with pytest.raises(RejectError) as caught:
         region(row_of(tmp_path, start=1000), in_seconds=False, sample_rate=None, frames=1000)
     assert caught.value.reason is Reason.EMPTY
-    assert str(caught.value) == "row.jsonl, row 1 begins at sample 1000, and the recording has 1000"
+    assert str(caught.value) == (
+        "row.jsonl, row 1 begins at sample 1000, and the recording has 1000: correct the row"
+    )
 
 
 def test_labelled_parts_are_sorted_and_cut_at_the_end(tmp_path):
@@ -254,7 +269,7 @@ def test_labelled_parts_are_sorted_and_cut_at_the_end(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sample_rate": "fast"}, "row.jsonl, row 1: sample_rate='fast' is no number"),
+        ({"sample_rate": "fast"}, "row.jsonl, row 1: sample_rate='fast' is no number: correct it"),
         (
             {"scale": "half"},
             "row.jsonl, row 1: scale: 'half' is neither auto, pcm, none nor a factor such as 0.001",
@@ -285,7 +300,12 @@ def test_a_scale_that_is_no_factor_is_refused(tmp_path, value):
         ("m.csv", "uri,label\na.raw,x,y\n", " cannot be read: CSV parse error: Expected 2 columns, got 3"),
         ("m.csv", b"uri\n\xff.raw\n", " cannot be read: "),
         ("m.csv", "", " cannot be read: Empty CSV file"),
-        ("m.jsonl", "{", " cannot be read: JSON parse error: "),
+        ("m.jsonl", "{", " cannot be read: line 1: "),
+        ("m.jsonl", '{"uri": "a.raw"}\n\n{"uri": }', " cannot be read: line 3: "),
+        ("m.jsonl", '{"uri": "a.raw"}\n["b.raw"]\n', " cannot be read: line 2 is no JSON object"),
+        ("m.jsonl", "[" * 100_000, " cannot be read: line 1: "),
+        ("m.jsonl", b'{"uri": "\xff.raw"}', " cannot be read: "),
+        ("m.jsonl", "", " has no column uri, only none: name the recordings in it"),
         ("m.parquet", "no parquet", " cannot be read: "),
         ("m.xlsx", "x", " is of no known kind: use .csv, .jsonl or .parquet"),
     ],
@@ -306,12 +326,38 @@ def test_a_manifest_that_is_not_there_is_refused(tmp_path):
 
 def test_a_row_without_uri_and_two_rows_of_one_part_are_refused(tmp_path):
     path = write(tmp_path / "m.csv", [{"uri": "a.raw", "label": "x"}, {"uri": "", "label": "y"}])
-    assert refused(load, path) == "m.csv, row 2 has no uri"
+    assert refused(load, path) == "m.csv, row 2 has no uri: name its recording"
     rows = [{"uri": "a.raw", "start": "1"}, {"uri": "b.raw", "start": "1"}, {"uri": "./a.raw", "start": "1"}]
     message = "m.csv, row 3 names the same part of ./a.raw as m.csv, row 1: leave one out"
     assert refused(load, write(path, rows)) == message
     rows[2]["start"] = "2"
     assert len(load(write(path, rows)).rows["a.raw"]) == 2
+
+
+def test_an_object_of_a_store_is_refused(tmp_path):
+    path = write(tmp_path / "m.csv", [{"uri": "a.raw"}, {"uri": "gs://bucket/a.raw"}])
+    message = "m.csv, row 2: uri=gs://bucket/a.raw is no local path: object stores cannot be read yet"
+    assert refused(load, path) == message
+
+
+def test_text_of_json_that_looks_like_a_time_stays_text(tmp_path):
+    (row,) = all_rows(load(write(tmp_path / "m.jsonl", [{"uri": "a.raw", "day": "2024-05-01T12:00:00Z"}])))
+    assert row.values["day"] == "2024-05-01T12:00:00Z"
+
+
+def test_labels_of_one_recording_may_differ_in_start_end_and_label_alone(tmp_path):
+    rows = [
+        {"uri": "a.raw", "start": 0, "end": 5, "label": "x", "group": "g", "unit": "Pa"},
+        {"uri": "./a.raw", "start": 5, "end": 9, "label": "y", "group": "g", "unit": "Pa"},
+    ]
+    known = said_of_all(load(write(tmp_path / "m.jsonl", rows)).rows["a.raw"])
+    assert (known.group, known.unit) == ("g", "Pa")
+    for other, told in (({"group": "h"}, "'h', and 'g'"), ({"group": None}, "None, and 'g'")):
+        odd = load(write(tmp_path / "m.jsonl", [rows[0], rows[1] | other])).rows["a.raw"]
+        assert refused(said_of_all, odd) == (
+            f"m.jsonl, row 2: group={told} in m.jsonl, row 1: with manifest_rows=labels the rows of a recording differ "
+            "in start, end and label alone"
+        )
 
 
 @pytest.fixture
@@ -336,7 +382,7 @@ def test_each_region_is_cut_on_its_own_from_its_start(planned):
         ]
     )
     blocks = [
-        (row["recording"], row["start"], row["count"], row["end"], row["context"]["label"])
+        (row["recording"], row["start"], row["count"], row["end"], row["label"])
         for row in result.part(result.shards[0]).to_pylist()
     ]
     assert sorted(blocks) == [
@@ -354,7 +400,7 @@ def test_files_that_the_manifest_does_not_name_are_left_out_and_those_not_there_
     assert result.left_out["files not in the manifest"] == 2
     (reject,) = result.rejects
     assert (reject.recording, reject.reason) == (b"gone.raw", Reason.NOT_FOUND)
-    assert reject.message == f"the manifest names it, and there is no {tmp_path}/gone.raw"
+    assert reject.message == f"the manifest names it, and there is no {tmp_path}/gone.raw: correct its uri"
     assert result.recordings.column("id").to_pylist() == ["a.raw", "gone.raw"]
 
 
@@ -369,7 +415,7 @@ def test_labels_of_parts_go_to_the_segments_that_they_cover_most_of(planned):
     labels = {}
     for row in result.part(result.shards[0]).to_pylist():
         for number in range(row["count"]):
-            labels[row["start"] // L + number] = result.label_names[row["context"]["label"]]
+            labels[row["start"] // L + number] = result.label_names[row["label"]]
     assert labels == {0: "x", 1: "y", 4: "x"}
     assert result.left_out == {"segments without a label": 7}
     kept = planned(rows, manifest_rows="labels", missing_label="keep")
@@ -383,6 +429,9 @@ def test_a_region_beyond_the_end_is_cut_with_a_warning(planned):
     assert row["warnings"] == ["its row ends at sample 700, and 640 are there"]
     (block,) = result.part(result.shards[0]).to_pylist()
     assert (block["start"], block["end"], block["count"]) == (600, 640, 1)
+    assert (
+        "1 recording used though odd, such as a.raw: its row ends at sample 700, and 640 are there; the ledger has all"
+    ) in result.warnings
 
 
 def test_a_member_that_is_not_there_is_a_reject(planned):
@@ -402,11 +451,11 @@ def test_paired_recordings_need_the_same_rate_length_and_channels(planned, tmp_p
         ]
     )
     assert {reject.recording: reject.message for reject in result.rejects} == {
-        b"b.raw": f"its target short.raw has another length: {L}, not {10 * L}",
-        b"c.raw": "target gone.raw is not there, or cannot be used",
-        b"short.raw": "its row in the manifest names no target",
+        b"b.raw": f"target short.raw has another length, {L} and not {10 * L}: name the one that was recorded with it",
+        b"c.raw": f"target gone.raw: the manifest names it, and there is no {tmp_path}/gone.raw: correct its uri",
+        b"short.raw": "its row in the manifest names no target: name one, or leave the row out",
     }
-    assert {reject.reason for reject in result.rejects} == {Reason.TARGET_MISMATCH}
+    assert {reject.reason for reject in result.rejects} == {Reason.PAIR_MISMATCH}
     assert result.specs["target_waveform"].shape == (L,)
     (row,) = {row["recording"]: row for row in result.part(result.shards[0]).to_pylist()}.values()
     assert row["paired"]["uri"].endswith(b"/b.raw")

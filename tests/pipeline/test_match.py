@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from spectrabeam.pipeline.manifest import ManifestError
 from spectrabeam.pipeline.match import NoMatchError, match, match_listed
 from spectrabeam.pipeline.plan import plan_inputs
 from spectrabeam.transforms.formats.choose import READERS
@@ -64,6 +65,7 @@ def test_what_is_found_is_told_with_place_size_time_and_format(tree):
     status = os.stat(folder / "a.WAV")
     assert (item.uri, item.size) == (os.fsencode(folder / "a.WAV"), 3)
     assert (item.modified_ns, item.format) == (status.st_mtime_ns, "wav")
+    assert item.root == os.fsencode(folder)
 
 
 def test_a_relative_input_gives_the_same_ids_and_absolute_places(tree, monkeypatch):
@@ -266,9 +268,13 @@ def test_what_is_listed_and_no_file_is_a_reject(tree):
         (b"pipe.raw", Reason.NOT_A_FILE),
         (b"sub.raw", Reason.NOT_A_FILE),
     ]
-    assert matches.rejects[0].message == f"the manifest names it, and there is no {folder}/gone.raw"
+    assert matches.rejects[0].message == (
+        f"the manifest names it, and there is no {folder}/gone.raw: correct its uri"
+    )
     both = listed(["gone.raw"], folder, folder / "sub.raw").rejects[0].message
-    assert both == f"the manifest names it, and there is no {folder}/gone.raw or {folder}/sub.raw/gone.raw"
+    assert both == (
+        f"the manifest names it, and there is no {folder}/gone.raw or {folder}/sub.raw/gone.raw: correct its uri"
+    )
 
 
 def test_a_listed_name_that_no_file_can_have_is_a_reject():
@@ -279,7 +285,7 @@ def test_a_listed_name_that_no_file_can_have_is_a_reject():
 def test_a_listed_object_of_a_store_is_told_as_such(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("uri\ngs://bucket/a.raw\n")
-    with pytest.raises(ValueError, match="object stores cannot be read yet"):
+    with pytest.raises(ManifestError, match="object stores cannot be read yet"):
         plan_inputs(settings(manifest=str(path)), None)
 
 
@@ -291,3 +297,16 @@ def test_tables_are_recordings_only_where_they_are_alone_or_named(tree):
     assert ids(folder / "only") == [b"b.csv"]
     assert ids(folder, folder / "labels.csv") == [b"a.raw", b"labels.csv"]
     assert ids(folder / "*.*") == [b"a.raw", b"labels.csv"]
+    elsewhere = folder.parent / "tables"
+    elsewhere.mkdir()
+    (elsewhere / "c.csv").write_bytes(b"abc")
+    matches = match((str(folder), str(elsewhere)), AUTO)  # alone in an input of its own
+    assert [item.recording for item in matches.found] == [b"a.raw", b"c.csv"]
+    assert matches.left_out == {"tables beside recordings of other formats": 2}
+
+
+def test_inputs_may_be_empty_where_that_is_allowed(tree):
+    folder = tree("empty/readme.txt")
+    assert match((str(folder),), AUTO, may_be_empty=True).found == []
+    with pytest.raises(NoMatchError, match="does not exist"):
+        match((str(folder / "none"),), AUTO, may_be_empty=True)

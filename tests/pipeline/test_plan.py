@@ -3,13 +3,17 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.io
 
+from spectrabeam.pipeline.describe import describe
+from spectrabeam.pipeline.match import Found
 from spectrabeam.pipeline.settings import SettingsError
 from spectrabeam.transforms import parts
 from spectrabeam.transforms.rejects import Reason
 from spectrabeam.transforms.segment import SegmentSettings, cut_blocks
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import found, names, order_of, plan, rejected, segments_of, split_of
+from tests.helpers.signals import noise
 
 
 def test_every_segment_of_every_channel_is_in_one_shard():
@@ -37,14 +41,15 @@ def test_a_part_holds_all_that_a_worker_needs(tmp_path):
     result = plan(found("a/1.raw", frames=2 * L), label_from="path:^(?P<label>.)", splits={"all": 1.0})
     (shard,) = result.shards
     table = result.part(shard)
-    assert table.schema.equals(parts.schema(pa.struct([("label", pa.int64())]), pa.struct([])))
+    assert table.schema.equals(parts.schema(pa.struct([]), pa.struct([])))
     path = str(tmp_path / "part")
     parts.write_part(path, shard.name, table)
     (block,) = parts.read_part(path).blocks
     assert (block.recording, block.channels, block.start, block.count) == (b"a/1.raw", (0,), 0, 2)
-    assert (block.end, block.sample_rate, dict(block.context)) == (2 * L, 1000.0, {"label": 0})
+    assert (block.end, block.sample_rate, block.label, dict(block.context)) == (2 * L, 1000.0, 0, {})
     source = block.source
-    assert (source.uri, source.format, source.size) == (b"/not/there/a/1.raw", "raw", 8 * L)
+    assert (source.uri, source.name) == (b"/not/there/a/1.raw", b"a/1.raw")
+    assert (source.format, source.size) == ("raw", 8 * L)
     assert (source.frames, source.sample_rate, source.factors, source.overrides) == (2 * L, 1000.0, (), "")
     assert (block.paired, block.vectors, block.start_time_ns) == (None, {}, None)
 
@@ -83,7 +88,7 @@ def test_labels_are_classes_by_sorted_name():
     result = plan(files, label_from="path:^(?P<label>[a-z]+)/", splits={"all": 1.0})
     assert result.label_names == ["ball", "inner", "outer"]
     rows = [row for shard in result.shards for row in result.part(shard).to_pylist()]
-    assert {row["recording"].split(b"/")[0]: row["context"]["label"] for row in rows} == {
+    assert {row["recording"].split(b"/")[0]: row["label"] for row in rows} == {
         b"ball": 0,
         b"inner": 1,
         b"outer": 2,
@@ -100,7 +105,9 @@ def test_without_labels_there_are_no_names_and_no_key():
     result = plan(found("a.raw"), splits={"all": 1.0})
     assert result.label_names is None
     assert "label" not in result.specs
-    assert result.part(result.shards[0]).schema.field("context").type == pa.struct([])
+    table = result.part(result.shards[0])
+    assert table.schema.field("context").type == pa.struct([])
+    assert table.column("label").to_pylist() == [None]
     assert result.table == {("all", ""): (1, 1, 1)}
 
 
@@ -111,7 +118,7 @@ def test_table_counts_groups_recordings_and_segments_as_the_parts_have_them():
     counted = {}
     for shard in result.shards:
         for row in result.part(shard).to_pylist():
-            key = shard.name.split, "ab"[row["context"]["label"]]
+            key = shard.name.split, "ab"[row["label"]]
             groups, recordings, segments = counted.setdefault(key, [set(), set(), 0])
             groups.add(row["recording"].split(b"/")[1][:1])
             recordings.add(row["recording"])
@@ -189,7 +196,7 @@ def test_segments_that_are_not_wanted_are_counted_for_each_channel():
 def test_channels_that_are_not_there_are_a_reject():
     result = plan(found("a.raw", frames=2 * L), raw_channels=2, channels="0,2")
     assert rejected(result) == [
-        (b"a.raw", Reason.CHANNEL_MISMATCH, "there is no channel 2: the recording has 2, from 0")
+        (b"a.raw", Reason.CHANNEL_MISMATCH, "there is no channel 2: pick among its 2, from 0")
     ]
     assert plan(found("a.raw", frames=2 * L), raw_channels=2, channels="0,1").segments == 2
 
@@ -229,3 +236,30 @@ def test_keys_of_an_example_follow_from_the_settings():
     assert set(more) == plain | {"label", "waveform", "second"}
     assert (more["waveform"].dtype, more["waveform"].shape, more["spectrum"].shape) == ("int16", (9,), (5,))
     assert (more["label"].dtype, more["second"].dtype) == ("int64", "bytes")
+
+
+@pytest.mark.parametrize(
+    ("values", "needed"),
+    [
+        ({"carry": "rpm"}, True),
+        ({"split_by": "rpm"}, True),
+        ({"label_from": "file:rpm"}, True),
+        ({"splits": {"a": {"rpm": 3}, "b": 1.0}}, True),
+        ({"label_from": "path:^(?P<label>[a-z])"}, False),
+        ({}, False),
+    ],
+)
+def test_what_a_file_says_is_kept_where_anything_asks_for_it(tmp_path, monkeypatch, values, needed):
+    described = []
+
+    def keep(*arguments, **keywords):
+        described.append(describe(*arguments, **keywords))
+        return described[-1]
+
+    monkeypatch.setattr("spectrabeam.pipeline.plan.describe", keep)
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"x": noise(L), "rpm": 3.0})
+    result = plan([Found(b"a.mat", str(path).encode(), path.stat().st_size, 0, "mat")], **values)
+    (one,) = (each for each in described[0].recordings if each.description.member in (None, "x"))
+    assert dict(one.description.attributes) == ({"rpm": 3.0} if needed else {})
+    assert result.segments == 1

@@ -151,7 +151,7 @@ def test_fingerprint_names_what_can_change_the_content_and_nothing_else():
         "--carry": "rpm",
         "--split-by": "day",
         "--stratify": "true",
-        "--duplicates": "warn",
+        "--duplicates": "reject",
         "--channels": "mix",
         "--resample": "true",
         "--unit": "g",
@@ -172,6 +172,7 @@ def test_fingerprint_names_what_can_change_the_content_and_nothing_else():
         ("--hop-length", "16384"),
         ("--features", "log_spectrum"),
         ("--epsilon", "1e-6"),
+        ("--duplicates", "warn"),
     ]
     assert {fingerprint(content_settings(load(*flags))) for flags in same} == {plain}
 

@@ -59,7 +59,7 @@ def test_the_nearer_file_wins_key_by_key(said):
         "a/b/x.json": {"group": "x"},
     }
     known = said(files)
-    assert (known.sample_rate, known.unit, known.label, known.group) == (1.0, "a", "b", "x")
+    assert (known.sample_rate, known.unit, known.fields["label"], known.group) == (1.0, "a", "b", "x")
 
 
 def test_what_lies_above_the_input_says_nothing(said, tmp_path):
@@ -77,8 +77,8 @@ def test_files_of_others_and_of_folders_below_say_nothing(said):
 def test_recordings_with_a_header_have_their_folders_file_and_their_own_where_that_is_asked_for(said):
     files = {"a/recordings.yaml": {"unit": "g"}, "a/b/x.json": {"label": "own"}}
     known = said(files, "x.wav", headerless=False)
-    assert (known.unit, known.label) == ("g", None)
-    assert said(files, "x.wav", headerless=False, of_all=True).label == "own"
+    assert (known.unit, known.fields) == ("g", {"unit": "g"})
+    assert said(files, "x.wav", headerless=False, of_all=True).fields["label"] == "own"
 
 
 def test_everything_that_a_sidecar_can_say(said):
@@ -102,9 +102,10 @@ list: [1, 2]
         }
     )
     assert (known.sample_rate, known.unit, known.factors) == (25600.0, "m/s²", (0.01, 0.02))
-    assert (known.channel_names, known.label, known.group) == (("x", "y"), "7", "bearing 3")
+    assert (known.channel_names, known.group) == (("x", "y"), "bearing 3")
     assert known.start_time_ns == 1_714_564_800 * 10**9
-    assert json.loads(known.overrides) == {"raw_channels": 2, "raw_dtype": ">i2", "scale": 0.5}
+    assert known.overrides == {"raw_channels": 2, "raw_dtype": ">i2", "scale": 0.5}
+    assert (known.fields["label"], known.label) == (7, None)  # a label by label_from=sidecar:label alone
     assert known.fields["rpm"] == 1797
     assert known.fields["site"] == "north"
     assert "list" not in known.fields
@@ -113,7 +114,7 @@ list: [1, 2]
 def test_without_a_sidecar_or_with_an_empty_one_nothing_is_said(said):
     for files in ({}, {"a/b/x.yaml": ""}, {"a/b/x.json": "{}"}):
         known = said(files)
-        assert (known.sample_rate, known.overrides, dict(known.fields)) == (None, "", {})
+        assert (known.sample_rate, known.overrides, dict(known.fields)) == (None, {}, {})
 
 
 @pytest.mark.parametrize(

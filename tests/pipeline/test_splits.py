@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 
 from spectrabeam.pipeline.cut import cut_all
 from spectrabeam.pipeline.labels import Facts
-from spectrabeam.pipeline.splits import BY_TIME, SplitError, assign_splits
+from spectrabeam.pipeline.settings import SettingsError
+from spectrabeam.pipeline.splits import SplitError, assign_splits
 from spectrabeam.transforms.segment import SegmentSettings, count_segments
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import found, names, plan, settings, split_of
 from tests.helpers.recordings import recording
+from tests.helpers.settings import load
 
 DAY_NS = 86_400 * 10**9
 BY_PATH = r"path:^(?P<speaker>[a-z]+)/(?P<load>\d)"
 
 
-def assign(recordings, gap_s=0.0, **values):
+def assign(recordings, **values):
     chosen = settings(**values)
-    return assign_splits(recordings, Facts(chosen).fields, chosen, gap_s)
+    return assign_splits(recordings, Facts(chosen).fields, chosen, sample_rate=1000.0, gap=0)
 
 
 def splits_by_id(recordings, **values):
@@ -248,6 +250,23 @@ def test_stratified_splits_keep_their_fractions_for_every_label():
     assert other != assigned
 
 
+def test_stratified_splits_need_labels_of_those_that_are_shared_and_no_time():
+    with pytest.raises(
+        SplitError, match="stratify shares each label's groups, and there are no labels: set "
+    ):
+        assign([recording("a")], stratify=True)
+    with pytest.raises(SettingsError, match="stratify: split_by=time gives every group to all splits"):
+        load("--stratify", "true", "--split-by", "time")
+
+
+def test_stratify_is_no_error_where_the_manifest_decides_all():
+    rows = [
+        recording("a", label="x", said={"split": "test"}),
+        recording("b", label="y", said={"split": "dev"}),
+    ]
+    assert assign(rows, stratify=True).names == ["dev", "test"]
+
+
 def test_stratified_groups_stay_together_under_their_commonest_label():
     recordings = [
         recording(f"{group}/{n}", label="xy"[(group + (n == 0)) % 2], said={"group": str(group)})
@@ -266,7 +285,8 @@ def test_stratified_groups_stay_together_under_their_commonest_label():
 def segments(recordings, rate=1000.0, **values):
     """(recording, split, first and last sample + 1) of every segment, of recordings cut by time."""
     chosen = settings(split_by="time", **values)
-    result = assign_splits(recordings, Facts(chosen).fields, chosen, chosen.segment_length / rate)
+    fields = Facts(chosen).fields
+    result = assign_splits(recordings, fields, chosen, sample_rate=rate, gap=chosen.segment_length)
     cuts = cut_all(recordings, [[(0,)]] * len(recordings), result, [], rate, chosen)
     found_ = []
     columns = (cuts.owner, cuts.split, cuts.starts, cuts.counts)
@@ -307,7 +327,7 @@ def test_splits_by_time_follow_one_another_with_a_segment_of_gap(frames, hop, fr
         spans[split] = (min(low, offsets[owner] + first), max(high, offsets[owner] + end))
     order = [split for split in fractions if split in spans]
     for before, after in itertools.pairwise(order):
-        assert spans[after][0] - spans[before][1] >= L - 1e-6  # the gap, so no sample is in two splits
+        assert spans[after][0] - spans[before][1] >= L  # the gap, so no sample is in two splits
     left = cuts.left_out.get("segments between two splits", 0)
     rule = SegmentSettings(segment_length=L, hop_length=hop)
     assert len(found_) + left == sum(count_segments(length, rule).total for length in frames)
@@ -318,7 +338,9 @@ def test_splits_by_time_follow_one_another_with_a_segment_of_gap(frames, hop, fr
 
 def test_a_recording_cut_by_time_has_its_fractions():
     found_, cuts, result = segments([recording(frames=1000 * L)], splits={"train": 0.8, "test": 0.2})
-    assert result.split_of.tolist() == [BY_TIME]
+    test, train = 0, 1
+    assert result.names == ["test", "train"]
+    assert dict(result.ranges) == {0: [(train, None, 800 * L), (test, 801 * L, None)]}
     counts = {split: sum(each[1] == split for each in found_) for split in ("train", "test")}
     assert counts == {"train": 800, "test": 199}
     assert cuts.left_out == {"segments between two splits": 1}
@@ -345,6 +367,26 @@ def test_channels_of_one_file_that_are_rows_of_a_manifest_are_cut_at_the_same_ti
     one, other = ([each[1:] for each in found_ if each[0] == owner] for owner in (0, 1))
     assert one == other
     assert len(one) == 99
+
+
+def test_files_can_be_cut_by_time_each_on_its_own():
+    rows = [recording(name, frames=10 * L) for name in "ab"]
+    chosen = settings(split_by="file,time", splits={"train": 0.5, "test": 0.5})
+    result = assign_splits(rows, Facts(chosen).fields, chosen, sample_rate=1000.0, gap=L)
+    test, train = 0, 1
+    assert dict(result.ranges) == {key: [(train, None, 5 * L), (test, 6 * L, None)] for key in (0, 1)}
+
+
+def test_some_of_the_recordings_keep_their_splits_groups_and_ranges():
+    rows = [
+        recording("a", frames=10 * L, said={"split": "dev"}),
+        *(recording(n, frames=10 * L) for n in "bc"),
+    ]
+    result = assign(rows, split_by="time", splits={"train": 0.5, "test": 0.5})
+    some = result.only([0, 2])
+    assert (some.names, some.groups) == (result.names, [b"a", b"c"])
+    assert some.names[some.split_of[0]] == "dev"
+    assert dict(some.ranges) == {1: result.ranges[2]}
 
 
 def test_a_split_of_the_manifest_is_not_cut():

@@ -57,6 +57,17 @@ def test_what_is_no_time_is_refused(value):
         parse_time_ns(value)
 
 
+@pytest.mark.parametrize(
+    "value", [NOON * 1000, str(NOON * 10**9), 20240501, "20240501", 20240501.0, 9 * 10**9, -9 * 10**9]
+)
+def test_numbers_that_are_milliseconds_or_dates_or_do_not_fit_are_refused(value):
+    with pytest.raises(
+        ValueError, match="is no time in seconds since 1970: write ISO 8601, such as 2024-05-01T"
+    ):
+        parse_time_ns(value)
+    assert parse_time_ns(9 * 10**9 - 1) == (9 * 10**9 - 1) * 10**9
+
+
 moments = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1))
 
 

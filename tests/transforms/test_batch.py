@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrabeam.transforms.batch import (
+    NO_LABEL,
     Buffers,
     SampleSettings,
     aligned_empty,
@@ -71,7 +72,7 @@ def test_batches_hold_each_segment_once_in_order_and_only_the_last_is_short(coun
 
 
 def test_a_cut_block_differs_in_start_and_count_alone():
-    whole = block(start=16, count=5, context={"label": 3})
+    whole = block(start=16, count=5, label=3, context={"rpm": 1.5})
     first, second = plan_batches([whole], 3, hop=L)
     assert first == [dataclasses.replace(whole, count=3)]
     assert second == [dataclasses.replace(whole, start=16 + 3 * L, count=2)]
@@ -80,8 +81,8 @@ def test_a_cut_block_differs_in_start_and_count_alone():
 def test_last_batch_is_padded_and_masked():
     specs = {"label": FeatureSpec("int64"), "rpm": FeatureSpec("float32"), "site": FeatureSpec("bytes")}
     blocks = [
-        block(b"a", frames=20, count=3, context={"label": 2, "rpm": 1.5, "site": b"x"}),
-        block(b"b", frames=8, context={"label": -1, "rpm": 2.5, "site": b"y"}),
+        block(b"a", frames=20, count=3, label=2, context={"rpm": 1.5, "site": b"x"}),
+        block(b"b", frames=8, label=None, context={"rpm": 2.5, "site": b"y"}),
     ]
     batch, rejects = read(blocks, {b"a": samples(20), b"b": samples(8, 50)}, rows=6, specs=specs)
     assert rejects == []
@@ -94,7 +95,8 @@ def test_last_batch_is_padded_and_masked():
     assert batch.start.tolist() == [0, 8, 16, 0, 0, 0]
     assert batch.channel.tolist() == [0] * 6
     assert batch.context["valid"].tolist() == [8, 8, 4, 8, 0, 0]
-    assert batch.context["label"].tolist() == [2, 2, 2, -1, 0, 0]
+    assert batch.context["label"].tolist() == [2, 2, 2, NO_LABEL, 0, 0]
+    assert NO_LABEL == -1
     assert batch.context["sample_rate"].tolist() == [1000] * 4 + [0, 0]
     assert batch.context["rpm"].tolist() == [1.5] * 3 + [2.5, 0, 0]
     assert batch.context["site"] == [b"x"] * 3 + [b"y", b"", b""]

@@ -9,7 +9,7 @@ from spectrabeam.transforms.rejects import Reason, RejectError
 
 def lists(value, names=(), channels=3):
     description = Description("raw", None, channels, 10, "<f4", channel_names=names)
-    return channel_lists(description, parse_channels(ChannelSettings(channels=value).channels), channels)
+    return channel_lists(description, parse_channels(ChannelSettings(channels=value).channels))
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_channels_are_picked_by_name_and_a_name_goes_before_a_number():
 @pytest.mark.parametrize(
     ("value", "names", "message"),
     [
-        ("3", (), "there is no channel 3: the recording has 3, from 0"),
-        ("-1", (), "there is no channel -1: the recording has 3, from 0"),
-        ("left", (), "there is no channel left: the recording has 3, from 0"),
+        ("3", (), "there is no channel 3: pick among its 3, from 0"),
+        ("-1", (), "there is no channel -1: pick among its 3, from 0"),
+        ("left", (), "there is no channel left: pick among its 3, from 0"),
         (
             "Left",
             ("left", "b", "c"),
-            "there is no channel Left: the recording has 3, from 0, named left, b, c",
+            "there is no channel Left: pick among its 3, from 0, named left, b, c",
         ),
     ],
 )

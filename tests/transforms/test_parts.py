@@ -10,9 +10,9 @@ from spectrabeam.transforms.elements import Block, Origin, Source
 from spectrabeam.transforms.parts import digest, read_part, schema, write_part
 
 SHARD = ShardName("train", 3)
-SMALL = pa.struct([("label", pa.int64()), ("rpm", pa.float32()), ("site", pa.binary())])
+SMALL = pa.struct([("rpm", pa.float32()), ("site", pa.binary())])
 VECTORS = pa.struct([("target", pa.list_(pa.float32()))])
-SOURCE = Source(b"/data/a/b\xff.raw", "raw", 4096, "at 7", "", 512, 25600.5, (0.5, 2.0))
+SOURCE = Source(b"/data/a/b\xff.raw", b"a/b\xff.raw", "raw", 4096, "at 7", "", 512, 25600.5, (0.5, 2.0))
 ORIGIN = Origin(b"old/x.raw", 1, 77)
 BLOCK = Block(
     recording=b"a/b\xff.raw",
@@ -23,7 +23,8 @@ BLOCK = Block(
     start=5 << 32,
     end=6 << 32,
     count=8,
-    context={"label": 0, "rpm": 1.5, "site": b"\xff"},
+    label=0,
+    context={"rpm": 1.5, "site": b"\xff"},
     vectors={"target": (0.5, -1.0)},
     start_time_ns=1_700_000_000_123_456_789,
 )
@@ -46,7 +47,9 @@ def test_part_comes_back_as_it_was_written(tmp_path):
     plain = dataclasses.replace(SOURCE, factors=())
     blocks = [
         BLOCK,
-        changed(recording=b"c.raw", source=plain, paired=SOURCE, start_time_ns=None, origin=ORIGIN),
+        changed(
+            recording=b"c.raw", source=plain, paired=SOURCE, label=None, start_time_ns=None, origin=ORIGIN
+        ),
     ]
     written = write_part(path, SHARD, table(*blocks))
     part = read_part(path)
@@ -69,7 +72,7 @@ def test_slice_of_a_plan_has_the_digest_of_its_own_rows():
     others = [
         changed(recording=b"%d.raw" % number, vectors={"target": (number,) * 2}) for number in range(10)
     ]
-    others[5] = dataclasses.replace(others[5], paired=SOURCE, origin=ORIGIN, start_time_ns=None)
+    others[5] = dataclasses.replace(others[5], paired=SOURCE, origin=ORIGIN, label=None, start_time_ns=None)
     assert digest(SHARD, table(*others).slice(4, 3)) == digest(SHARD, table(*others[4:7]))
 
 
@@ -77,6 +80,7 @@ def test_slice_of_a_plan_has_the_digest_of_its_own_rows():
     "other",
     [
         changed(recording=b"a/c.raw"),
+        of_source(name=b"a/c.raw"),
         of_source(size=4097),
         of_source(frames=511),
         of_source(sample_rate=25600.0),
@@ -93,9 +97,10 @@ def test_slice_of_a_plan_has_the_digest_of_its_own_rows():
         changed(start=0),
         changed(end=7 << 32),
         changed(count=7),
-        changed(context={"label": 1, "rpm": 1.5, "site": b"\xff"}),
-        changed(context={"label": 0, "rpm": 1.25, "site": b"\xff"}),
-        changed(context={"label": 0, "rpm": 1.5, "site": b""}),
+        changed(label=1),
+        changed(label=None),
+        changed(context={"rpm": 1.25, "site": b"\xff"}),
+        changed(context={"rpm": 1.5, "site": b""}),
         changed(vectors={"target": (0.5, 1.0)}),
         changed(vectors={"target": (0.5,)}),
         changed(start_time_ns=None),

@@ -81,8 +81,9 @@ class _Store:
     def forget(self, owner: int) -> None:
         """Drops what a cache kept, since it is gone."""
         with self._lock:
-            for key in [key for key in self._kept if key[0] == owner]:
-                self._num_bytes -= self._kept.pop(key).nbytes
+            for key in list(self._kept):
+                if key[0] == owner:
+                    self._num_bytes -= self._kept.pop(key).nbytes
 
 
 _STORE = _Store()
