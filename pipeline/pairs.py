@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from ..transforms.rejects import Reason, text
 from .describe import describe
+from .listed import match_listed
 from .manifest import Manifest
-from .match import match_listed
 from .recording import Recording, Sifted, sift
 from .settings import Settings
 

@@ -18,7 +18,8 @@ from .describe import describe
 from .duplicates import find_duplicates
 from .labels import Facts, class_names, has_labels, label_all
 from .ledger import planned_ledger
-from .match import Matches, match, match_listed
+from .listed import match_listed
+from .match import Matches, match
 from .pairs import find_partners, pair
 from .plan_checks import Table, tabulate, warnings_of
 from .plan_tables import block_table, part_table, shard_names, source_table

@@ -18,7 +18,7 @@ from ..transforms.formats.choose import READERS, load_plugins
 from ..transforms.settings import ShardSettings
 from .labels import LabelSettings
 from .match import split_name
-from .splits import SplitSettings
+from .split_settings import SplitSettings
 
 _MOST_BATCH_BYTES = 2 << 30
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, BinaryIO, Literal
@@ -22,7 +21,6 @@ from .segment import SegmentSettings
 
 NO_LABEL = -1  # in the example of a recording without one
 VECTORS = ("labels", "target")  # keys of an example that hold a vector of its recording
-ALIGNMENT = 64  # what TensorFlow asks of memory that it takes without a copy
 
 
 @settings_group
@@ -43,41 +41,6 @@ class SampleSettings:
         if str(value).lower() in ("true", "false"):
             return "float32" if str(value).lower() == "true" else False
         return value
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
-    """An uninitialised array that TensorFlow can read in place."""
-    itemsize = np.dtype(dtype).itemsize
-    count = int(np.prod(shape))
-    buffer = np.empty(count * itemsize + ALIGNMENT, np.uint8)
-    first = -buffer.ctypes.data % ALIGNMENT
-    return buffer[first : first + count * itemsize].view(dtype).reshape(shape)
-
-
-def is_aligned(array: np.ndarray) -> bool:
-    """Whether TensorFlow can read the array in place."""
-    return array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0
-
-
-class Buffers:
-    """Batch arrays for reuse: fresh ones of several MiB would be mapped and cleared by the kernel each time."""
-
-    def __init__(self, shape: tuple[int, int]):
-        self._shape = shape
-        self._free: list[np.ndarray] = []
-        self._lock = threading.Lock()
-
-    def take(self) -> np.ndarray:
-        """An array whose content is undefined."""
-        with self._lock:
-            if self._free:
-                return self._free.pop()
-        return aligned_empty(self._shape)
-
-    def give_back(self, array: np.ndarray) -> None:
-        """Nobody looks at the array any more."""
-        with self._lock:
-            self._free.append(array)
 
 
 def plan_batches(blocks: Sequence[Block], batch_size: int, hop: int) -> Iterator[list[Block]]:

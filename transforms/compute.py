@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import device, frontend
-from .batch import is_aligned
+from .buffers import is_aligned
 from .frontend import FrontendSettings
 
 logger = logging.getLogger(__name__)

@@ -22,8 +22,8 @@ class Folder(io.RawIOBase):
 
     @functools.cached_property
     def size(self) -> int:
-        """Bytes of all files in it."""
-        return folder_size(self.name)
+        """Bytes of all files in it; not counted again for each block that is read."""
+        return _size_at(self.name, os.stat(self.name).st_mtime_ns)
 
     def readable(self) -> bool:
         """Yes: it reads as empty."""
@@ -36,6 +36,12 @@ class Folder(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """The end is at the size of all files in it."""
         return self.size if whence == os.SEEK_END else offset
+
+
+@functools.lru_cache(maxsize=1024)
+def _size_at(uri: bytes, modified_ns: int) -> int:
+    del modified_ns  # a folder that was written to is counted anew
+    return folder_size(uri)
 
 
 def folder_size(uri: bytes) -> int:

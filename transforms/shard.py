@@ -15,7 +15,6 @@ from apache_beam.utils.shared import Shared
 
 from .ahead import map_ahead
 from .batch import (
-    Buffers,
     by_example,
     count_silent,
     kept_waveform,
@@ -24,6 +23,7 @@ from .batch import (
     reject_non_finite,
     rows_of_example,
 )
+from .buffers import Buffers
 from .channels import parse_channels
 from .compute import CompiledFrontend
 from .dataset import Layout, write_json

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
+from spectrabeam.pipeline.listed import match_listed
 from spectrabeam.pipeline.manifest import ManifestError
-from spectrabeam.pipeline.match import NoMatchError, match, match_listed
+from spectrabeam.pipeline.match import NoMatchError, match
 from spectrabeam.pipeline.plan import plan_inputs
 from spectrabeam.transforms.formats.choose import READERS
 from spectrabeam.transforms.formats.settings import ReadSettings

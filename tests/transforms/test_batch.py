@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from spectrabeam.transforms.batch import (
     NO_LABEL,
-    Buffers,
     SampleSettings,
-    aligned_empty,
     by_example,
-    is_aligned,
     kept_waveform,
     plan_batches,
     read_batch,
     reject_non_finite,
 )
+from spectrabeam.transforms.buffers import Buffers, aligned_empty, is_aligned
 from spectrabeam.transforms.elements import Origin
 from spectrabeam.transforms.formats.raw import RawReader
 from spectrabeam.transforms.formats.settings import ReadSettings

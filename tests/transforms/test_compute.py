@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from spectrabeam.transforms import compute, frontend
-from spectrabeam.transforms.batch import aligned_empty
+from spectrabeam.transforms.buffers import aligned_empty
 from spectrabeam.transforms.compute import CompiledFrontend
 from spectrabeam.transforms.frontend import FrontendSettings
 from tests.helpers.references import assert_spectrum, magnitude
