@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from spectrabeam.transforms import batch as batch_module
+from spectrabeam.transforms import buffers as buffers_module
 from spectrabeam.transforms import shard as shard_module
 from spectrabeam.transforms.compute import CompiledFrontend
 from tests.helpers.pipelines import extract, metadata, read_examples
@@ -131,9 +131,9 @@ def test_waveforms_in_the_making_do_not_grow_with_the_shard(tmp_path, monkeypatc
     for batches in (40, 200):
         made = []
         monkeypatch.setattr(
-            batch_module,
+            buffers_module,
             "aligned_empty",
-            lambda shape, made=made, empty=batch_module.aligned_empty: made.append(shape) or empty(shape),
+            lambda shape, made=made, empty=buffers_module.aligned_empty: made.append(shape) or empty(shape),
         )
         source, output = tmp_path / f"source{batches}", tmp_path / f"out{batches}"
         write_lengths(source, [batches * 16], segment=16)
