@@ -189,7 +189,8 @@ def _metavar(name: str) -> str:
     if _extra(name)["metavar"]:
         return _extra(name)["metavar"]
     if typing.get_origin(annotation) is Literal:
-        return "{" + ",".join(str(choice).lower() for choice in typing.get_args(annotation)) + "}"
+        names = [str(choice).lower() for choice in typing.get_args(annotation)]
+        return ("|" if any("," in name for name in names) else ",").join(names).join("{}")
     kinds = {annotation, *typing.get_args(annotation)} - {type(None)}
     if kinds & {int}:
         return "N"

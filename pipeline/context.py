@@ -17,6 +17,7 @@ from ..transforms.rejects import Reason
 from .labels import Facts
 from .recording import Recording, Sifted, sift
 from .settings import Settings, SettingsError
+from .words import counted
 
 _ARROW = {"int64": pa.int64(), "float32": pa.float32(), "bytes": pa.binary()}
 
@@ -32,6 +33,7 @@ class Context:
       vectors: [recordings] of float vectors, by key.
       has_times: whether any start time is known.
       paired: whether each recording has another one that belongs to it.
+      warnings: fields that not every recording has.
     """
 
     small: Mapping[str, str]
@@ -40,6 +42,7 @@ class Context:
     vectors: Mapping[str, Sequence[tuple[float, ...]]]
     has_times: bool
     paired: bool
+    warnings: Sequence[str] = ()
 
     def specs(self, settings: Settings, stacked: int | None) -> dict[str, schema.FeatureSpec]:
         """Every key of the examples.
@@ -100,13 +103,20 @@ def context_of(
     known = [facts.fields(recording) for recording in recordings] if settings.carry else []
     values: dict[str, list[Any]] = {}
     small: dict[str, str] = {}
+    warnings: list[str] = []
     taken = schema.RESERVED | set(frontend.feature_settings(settings))
     for name in settings.carry:
         if name in taken:
             raise SettingsError(
                 f"carry={name}: the key is taken by something else in an example: rename the column"
             )
-        small[name], values[name] = _column(name, [fields.get(name) for fields in known])
+        given = [fields.get(name) for fields in known]
+        small[name], values[name] = _column(name, given)
+        if lacking := given.count(None):
+            stored = "NaN" if small[name] == "float32" else "an empty text"
+            warnings.append(
+                f"carry={name}: {counted(lacking, 'recording')} without a value, stored as {stored}"
+            )
     vectors: dict[str, Sequence[tuple[float, ...]]] = {}
     if settings.target_columns:
         vectors["target"] = [_target(recording, settings) for recording in recordings]
@@ -120,6 +130,7 @@ def context_of(
         vectors=vectors,
         has_times=any(recording.start_time_ns is not None for recording in recordings),
         paired="target" in columns,
+        warnings=warnings,
     )
 
 

@@ -111,7 +111,8 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     specs = context.specs(settings, stacked_channels(lists, settings))
     cuts = cut_all(recordings, lists, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
-    table = tabulate(cuts, splits, names)
+    shown = names if labelled else []  # of several labels a recording has, none is its class
+    table = tabulate(cuts, splits, shown)
     units = {recording.unit for recording in recordings}
     left_out = {**matches.left_out, **cuts.left_out}
     if described.unlisted:
@@ -145,7 +146,8 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         warnings=[
             *note,
             *chosen.warnings,
-            *warnings_of(recordings, cuts, splits, table, names, settings),
+            *context.warnings,
+            *warnings_of(recordings, cuts, splits, table, shown, settings),
         ],
     )
 

@@ -24,7 +24,7 @@ def choose_rate(recordings: Sequence[Recording], settings: Settings) -> float:
         first = next(recording for recording in recordings if recording.sample_rate is None)
         raise SettingsError(
             f"sample_rate is not set, and {first.found.show} does not say it: give it in Hz, such as "
-            "--sample-rate 25600, in a manifest, or in a sidecar"
+            "--sample-rate 25600, by rate_key where the file has it under some name, in a manifest, or in a sidecar"
         )
     if len(rates := {rate: count for rate, count in rates.items() if count}) > 1:
         table = ", ".join(

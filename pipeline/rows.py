@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ..transforms.elements import Description, Origin
+from ..transforms.formats.samples import FULL_SCALE
 from ..transforms.rejects import Reason, Reject, RejectError, text
 from . import manifest as manifests
 from .match import Found
@@ -172,7 +173,7 @@ class Expander:
                 said=said,
                 sample_rate=rate,
                 region=region or (0, description.frames),
-                unit=said.unit or description.unit or settings.unit,
+                unit=said.unit or _unit(description, settings),
                 intervals=intervals,
                 origin=origin,
             )
@@ -182,6 +183,13 @@ class Expander:
         """The recording's own rate: stated for it, else in the file, else the dataset's."""
         rates = (said.sample_rate, description.sample_rate, self._settings.sample_rate)
         return next((rate for rate in rates if rate is not None), None)
+
+
+def _unit(description: Description, settings: Settings) -> str | None:
+    """As the file says; that a container's samples are brought to full scale is no unit of theirs."""
+    if description.unit in (None, FULL_SCALE):
+        return settings.unit or description.unit
+    return description.unit
 
 
 def _member_id(found: Found, member: str | None) -> bytes:

@@ -199,6 +199,8 @@ def load_dataset(folder: str) -> Dataset:
     except FileNotFoundError:
         if not os.path.isdir(folder):
             cure = "there is no such folder"
+        elif os.path.exists(layout.outcome):
+            cure = f"its extraction ended without one: {read_json(layout.outcome).get('message')}"
         elif os.path.isdir(layout.work):
             cure = "its extraction has not finished: start the same command again"
         else:

@@ -8,7 +8,7 @@ import soxr
 
 from tests.helpers.pipelines import extract, metadata, read_examples, rejects, run
 from tests.helpers.references import assert_spectrum
-from tests.helpers.signals import noise, write_raw, write_wav
+from tests.helpers.signals import noise, write_raw, write_recordings, write_wav
 
 LENGTH = 256
 
@@ -164,3 +164,31 @@ def test_a_run_by_manifest_is_resumed_and_repeated_from_its_own_settings(tmp_pat
     assert "nothing to do" in result.out
     manifest.write_text(manifest.read_text().replace('"label": "a"', '"label": "b"'))
     assert "was made from another input" in extract(*given, code=2).err
+
+
+def test_a_carried_field_that_some_lack_is_told_and_verifies(tmp_path):
+    """NaN stands for what a recording does not have; it is no fault of the dataset."""
+    write_recordings(tmp_path / "in", 4)
+    names = sorted(path.relative_to(tmp_path / "in").as_posix() for path in (tmp_path / "in").rglob("*.raw"))
+    rows = [f"{name},{'' if number == 2 else 1800 + number}" for number, name in enumerate(names)]
+    (tmp_path / "m.csv").write_text("\n".join(["uri,rpm", *rows]))
+    result = extract(tmp_path / "in", tmp_path / "out", "--manifest", tmp_path / "m.csv", "--carry", "rpm")
+    assert "carry=rpm: 1 recording without a value, stored as NaN" in result.out
+    values = {
+        example["recording"].decode(): float(example["rpm"]) for example in read_examples(tmp_path / "out")
+    }
+    assert np.isnan(values.pop(names[2]))
+    assert values == {name: 1800.0 + number for number, name in enumerate(names) if number != 2}
+    assert run("verify", tmp_path / "out").code == 0
+
+
+def test_a_stated_unit_goes_before_full_scale(tmp_path):
+    """A WAV of an accelerometer says nothing of its unit; that its samples are brought to [-1, 1) is none."""
+    write_wav(tmp_path / "in" / "a.wav", noise(2000) / 4, 1000)
+    for flags, unit in (((), "full scale"), (("--unit", "g", "--sensitivity", "0.1"), "g")):
+        output = tmp_path / f"out{len(flags)}"
+        result = run(
+            "extract", "--input", tmp_path / "in", "--output", output, "--segment-length", 256, *flags
+        )
+        assert result.code == 0, result.err
+        assert metadata(output)["unit"] == unit

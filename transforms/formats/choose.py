@@ -87,7 +87,9 @@ def load_plugins(modules: Iterable[str]) -> None:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise ValueError(f"plugins: {module} cannot be imported: {error}") from error
+            raise ValueError(
+                f"plugins: {module} cannot be imported: {error}; it must be installed, or its folder be in PYTHONPATH"
+            ) from error
 
 
 def format_by_name(name: bytes, settings: ReadSettings) -> str | None:

@@ -74,7 +74,7 @@ class ReadSettings:
     scale: str | float = setting(
         "auto",
         "auto: audio containers to [-1, 1), everything else as stored; pcm: integers by their full scale; "
-        "none: as stored; or a factor",
+        "none: as stored; or what stored numbers are multiplied with",
         metavar="auto|pcm|none|FACTOR",
     )
     unit: str | None = setting(
