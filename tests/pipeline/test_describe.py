@@ -67,8 +67,8 @@ def test_rates_that_lie_too_far_apart_are_rejected_even_so(tmp_path):
         ),
         (
             {"sample_rate": None},
-            "sample_rate is not set, and a.raw does not say it: give it in Hz, such as --sample-rate 25600, in a "
-            "manifest, or in a sidecar",
+            "sample_rate is not set, and a.raw does not say it: give it in Hz, such as --sample-rate 25600, by "
+            "rate_key where the file has it under some name, in a manifest, or in a sidecar",
         ),
     ],
 )
