@@ -153,7 +153,12 @@ def _column(name: str, given: list[Any]) -> tuple[str, list[Any]]:
 def _as_int(value: Any) -> int | None:
     if isinstance(value, (bool, int)):
         return int(value) if -(2**63) <= int(value) < 2**63 else None
-    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value == str(int(value)):
+    if (
+        isinstance(value, str)
+        and len(value) < 20
+        and value.removeprefix("-").isdecimal()
+        and value == str(int(value))
+    ):
         return _as_int(int(value))
     return None
 
@@ -210,7 +215,7 @@ def reject_bad_targets(recordings: Sequence[Recording], settings: Settings) -> S
 
     def problem_of(recording: Recording) -> tuple[Reason, str] | None:
         target = _target(recording, settings)
-        if len(target) == usual and all(map(math.isfinite, target)):
+        if len(target) == usual and np.isfinite(np.array(target, np.float32)).all():
             return None
         return Reason.TARGET_MISMATCH, (
             f"target_columns={','.join(settings.target_columns)} give {list(target)}, and {usual} finite numbers are "

@@ -121,8 +121,8 @@ def cut_all(
             kept = (labels != _LEFT_OUT) & (of_split != _LEFT_OUT)
             chosen, labels, of_split = chosen[kept], labels[kept], of_split[kept]
             if not len(chosen):
-                reason = Reason.LABEL_MISSING if recording.intervals is not None else Reason.TOO_SHORT
-                message = "no segment of it has a label or lies whole in one split: label it, or set a shorter segment_length"
+                reason = Reason.LABEL_MISSING if recording.intervals is not None else Reason.BETWEEN_SPLITS
+                message = "no segment of it has a label or lies whole in one split: the gap between splits takes it, or no row labels it"
                 rejects.append(Reject(recording.id, "plan", reason, message))
                 continue
             first, counts = cut_runs(chosen, block_limit(settings), of_split * (len(classes) + 2) + labels)

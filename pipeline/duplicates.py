@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,9 +20,12 @@ _CHUNK = 1 << 18
 
 
 def find_duplicates(
-    recordings: Sequence[Recording], splits: Assignment, settings: Settings
+    recordings: Sequence[Recording],
+    channels: Mapping[bytes, Sequence[tuple[int, ...]]],
+    splits: Assignment,
+    settings: Settings,
 ) -> tuple[Sifted, list[str]]:
-    """Compares the samples of all recordings of one length.
+    """Compares the samples of all recordings of one length, in the channels that are used of each.
 
     Of those with the same samples the one with the first id stays; others that lie in another split than it are
     rejected where the settings say so.
@@ -36,7 +39,11 @@ def find_duplicates(
     chosen = [index for same in candidates.values() if len(same) > 1 for index in same]
     readers = Readers(settings)
     with ThreadPoolExecutor() as pool:
-        digests = list(pool.map(lambda index: _digest(recordings[index], readers), chosen))
+        digests = list(
+            pool.map(
+                lambda index: _digest(recordings[index], channels[recordings[index].id], readers), chosen
+            )
+        )
     num_bytes = sum(count for _, count in digests)
     copies: dict[tuple, list[int]] = defaultdict(list)
     for index, (digest, _) in zip(chosen, digests, strict=True):
@@ -75,7 +82,9 @@ def _size(recording: Recording) -> tuple[int, int]:
     return end - begin, recording.description.channels
 
 
-def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
+def _digest(
+    recording: Recording, channels: Sequence[tuple[int, ...]], readers: Readers
+) -> tuple[bytes | None, int]:
     """Of all samples, and their bytes; None where they cannot be read, which extraction will tell."""
     source = recording.source()
     total, num_bytes = hashlib.blake2b(digest_size=16), 0
@@ -83,7 +92,7 @@ def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
     try:
         with open_recording(source) as file:
             reader = readers.get(source.format, source.overrides)
-            for channel in range(recording.description.channels):
+            for channel in sorted({channel for each in channels for channel in each}):
                 for first in range(begin, end, _CHUNK):
                     samples = np.empty(min(_CHUNK, end - first), np.float32)
                     reader.read(file, source.locator, channel, first, samples)

@@ -211,7 +211,9 @@ def _summary(
 def plan_digest(plan: Plan, digests: list[str]) -> str:
     """Names the whole input as planned: every part, and every reject."""
     rejects = [[reject.to_json()["recording"], reject.reason.value] for reject in plan.rejects]
-    return fingerprint({"shards": digests, "rejects": rejects, "labels": plan.label_names})
+    groups = plan.recordings.column("group").to_pylist()
+    said = {"labels": plan.label_names, "unit": plan.unit, "groups": fingerprint({"groups": groups})}
+    return fingerprint({"shards": digests, "rejects": rejects, **said})
 
 
 def _modified(layout: Layout, plan: Plan) -> str:

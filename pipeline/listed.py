@@ -11,7 +11,7 @@ from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
 from ..transforms.formats.choose import READERS, format_by_name
 from ..transforms.rejects import Reason, Reject, text
-from .match import Found, Matches, match, split_name
+from .match import Found, Matches, NoMatchError, match, split_name
 
 
 def match_listed(
@@ -46,12 +46,23 @@ def match_listed(
             found.append(dataclasses.replace(known, listed_as=name))
         else:
             rejects.append(known)
+    _refuse_aliases(found)
     listed = {item.uri for item in found}
     rest = sum(1 for item in matched.found if item.uri not in listed)
     left_out = {**matched.left_out, **({"files not in the manifest": rest} if rest else {})}
     found.sort(key=lambda item: item.recording)
     rejects.sort(key=lambda reject: reject.recording)
     return Matches(found, rejects, dict(sorted(left_out.items())))
+
+
+def _refuse_aliases(found: Sequence[Found]) -> None:
+    """One file under two names would be two recordings of the same samples."""
+    names: dict[bytes, str] = {}
+    for item in found:
+        name = str(item.listed_as)
+        other = names.setdefault(os.path.realpath(item.uri), name)
+        if other != name:
+            raise NoMatchError(f"the manifest names one file as {other} and as {name}: write its uri one way")
 
 
 def _locate(name: str, roots: Sequence[str], settings: ReadSettings) -> Found | Reject:

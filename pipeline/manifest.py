@@ -141,6 +141,9 @@ def _read_table(path: str) -> pa.Table | _Rows:
         raise ManifestError(f"manifest={path} is of no known kind: use .csv, .jsonl or .parquet")
     with open(path, encoding="utf-8-sig", newline="") as file:
         first = file.readline()
+        quotes = first.count('"') + sum(line.count('"') for line in file)
+    if quotes % 2:
+        raise ManifestError(f"manifest={path} has a quote that is not closed: close or double it")
     delimiter = max(",;\t", key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
     if len(set(names)) < len(names):
@@ -274,6 +277,8 @@ def region(row: Row, *, in_seconds: bool, sample_rate: float | None, frames: int
             bounds.append(default)
             continue
         try:
+            if not abs(float(str(value))) < 1e15:
+                raise ValueError
             number = Fraction(str(value).strip())
         except (ValueError, ZeroDivisionError):
             raise ManifestError(f"{row.where}: {name}={value!r} is no number of samples or seconds") from None
@@ -281,6 +286,10 @@ def region(row: Row, *, in_seconds: bool, sample_rate: float | None, frames: int
             if sample_rate is None:
                 raise ManifestError(
                     f"{row.where}: {name}={value} is in seconds, and nothing says the sample rate: set sample_rate"
+                )
+            if not 0 < sample_rate <= 1e12:
+                raise RejectError(
+                    Reason.RATE_INVALID, f"{row.where}: sample_rate={sample_rate:g} Hz: state the right one"
                 )
             number *= Fraction(sample_rate)
         elif number.denominator != 1:
@@ -315,4 +324,11 @@ def intervals(
         except RejectError:
             continue  # beyond the end: nothing to label
         found.append(Interval(start, min(end, frames), label))
-    return tuple(sorted(found, key=lambda each: (each.start, each.end, each.label)))
+    merged: list[Interval] = []  # what two rows of one label cover counts once
+    for each in sorted(found, key=lambda each: (each.label, each.start, each.end)):
+        last = merged[-1] if merged else None
+        if last is not None and last.label == each.label and each.start <= last.end:
+            merged[-1] = Interval(last.start, max(last.end, each.end), each.label)
+        else:
+            merged.append(each)
+    return tuple(sorted(merged, key=lambda each: (each.start, each.end, each.label)))

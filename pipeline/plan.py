@@ -196,7 +196,7 @@ def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Ass
     )
     if settings.duplicates == "off":
         return splits, chosen
-    sifted, warnings = find_duplicates(chosen.recordings, splits, settings)
+    sifted, warnings = find_duplicates(chosen.recordings, chosen.channels, splits, settings)
     dropped = {recording.id for recording in sifted.dropped}
     kept = [index for index, each in enumerate(chosen.recordings) if each.id not in dropped]
     chosen.keep(sifted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,6 +59,7 @@ def warnings_of(
         *splits.warnings,
         *_labels(table, splits, names),
         *_groups(cuts, splits),
+        *_overlaps(recordings, splits),
         *_files(recordings),
         *_units(recordings),
         *_hop(settings),
@@ -98,6 +100,30 @@ def _groups(cuts: Cuts, splits: Assignment) -> list[str]:
             share, group = segments.max() / segments.sum(), show_group(keys[int(segments.argmax())])
             warnings.append(f"group {group} is {share:.0%} of split {split}, which has {present} groups")
     return warnings
+
+
+def _overlaps(recordings: Sequence[Recording], splits: Assignment) -> list[str]:
+    """Parts of one recording that share samples and lie in different splits."""
+    parts: dict[bytes, list[int]] = defaultdict(list)
+    for index, recording in enumerate(recordings):
+        parts[recording.name].append(index)
+    torn = []
+    for several in parts.values():
+        several.sort(key=lambda index: recordings[index].region)
+        reach, holder = 0, -1
+        for index in several:
+            start, end = recordings[index].region
+            if holder >= 0 and start < reach and splits.split_of[index] != splits.split_of[holder]:
+                torn.append((recordings[holder], recordings[index]))
+            if end > reach:
+                reach, holder = end, index
+    if not torn:
+        return []
+    one, other = torn[0]
+    return [
+        f"{counted(len(torn), 'part')} of recordings with samples of a part in another split, such as {text(other.id)} and "
+        f"{text(one.id)}: give both one group"
+    ]
 
 
 def _files(recordings: Sequence[Recording]) -> list[str]:

@@ -127,7 +127,8 @@ def content_settings(settings: Settings) -> dict[str, Any]:
         field.name: values[field.name] for field in fields() if info(field.name).json_schema_extra["content"]
     }
     content["hop_length"] = settings.hop
-    if "time" in settings.split_by:  # their order in time matters, which a JSON object does not keep
+    # the order of splits matters in time, and where the first of several values decides; a JSON object keeps none
+    if "time" in settings.split_by or any(isinstance(share, dict) for share in settings.splits.values()):
         content["splits"] = [[name, share] for name, share in content["splits"].items()]
     content["features"] = frontend.settings_json(frontend.feature_settings(settings))
     content["epsilon"] = None

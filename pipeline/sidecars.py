@@ -64,7 +64,11 @@ class Sidecars:
                 values |= _load(os.path.join(folder, name))
         if not values:
             return NOTHING_SAID
-        key = json.dumps(values, sort_keys=True, default=str)
+        try:
+            key = json.dumps(values, sort_keys=True, default=str)
+        except (TypeError, ValueError) as error:
+            message = f"the sidecar holds what is no plain value: {error}: correct it"
+            raise RejectError(Reason.BAD_SIDECAR, message) from error
         if key not in self._said:  # mostly the folder's alone, so the same for many
             self._said[key] = _interpret(values, self._settings)
         return self._said[key]
@@ -160,7 +164,7 @@ def _interpret(values: dict[str, Any], settings: ReadSettings) -> Said:
             Reason.BAD_SIDECAR,
             f"the sidecar's {where}={problem.get('input')!r}: {problem['msg'].removeprefix('Value error, ')}: correct it",
         ) from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RejectError(
             Reason.BAD_SIDECAR, f"the sidecar says what cannot be: {error}: correct it"
         ) from None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _MOST_SECONDS = 9 * 10**9  # what 64 bits of nanoseconds hold; milliseconds are above
+_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -28,6 +30,10 @@ def parse_time_ns(value: Any) -> int | None:
     try:
         seconds = Decimal(str(value))
         if seconds.is_finite():
+            if _DATE.fullmatch(str(value).removesuffix(".0")):
+                raise ValueError(
+                    f"{value} is no time in seconds since 1970: write ISO 8601, such as 2024-05-01T12:00:00Z"
+                )
             return _of_seconds(seconds)
     except InvalidOperation:
         pass
@@ -39,7 +45,7 @@ def parse_time_ns(value: Any) -> int | None:
 
 
 def _of_seconds(seconds: Decimal) -> int:
-    if abs(seconds) >= _MOST_SECONDS or (seconds == seconds.to_integral_value() and 10**7 <= seconds < 10**8):
+    if abs(seconds) >= _MOST_SECONDS:
         raise ValueError(
             f"{seconds} is no time in seconds since 1970: write ISO 8601, such as 2024-05-01T12:00:00Z"
         )
@@ -60,6 +66,8 @@ def _of_datetime(value: datetime.datetime) -> int:
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.timezone.utc)
     elapsed = value - _EPOCH
+    if abs(elapsed.days) * 86_400 >= _MOST_SECONDS:
+        raise ValueError(f"{value} is too far from 1970 for 64 bits of nanoseconds: correct it")
     return (
         (elapsed.days * 86_400 + elapsed.seconds) * 10**9
         + elapsed.microseconds * 1000

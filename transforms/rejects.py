@@ -37,6 +37,7 @@ class Reason(str, enum.Enum):
     TARGET_MISMATCH = "target_mismatch"
     PAIR_MISMATCH = "pair_mismatch"
     DUPLICATE = "duplicate"
+    BETWEEN_SPLITS = "between_splits"
     DTYPE_MISMATCH = "dtype_mismatch"
     NON_FINITE = "non_finite"
 

@@ -139,3 +139,68 @@ def test_headerless_pairs_have_the_rate_that_their_row_states(tmp_path):
     found = np.concatenate([each["target_waveform"] for each in examples])
     np.testing.assert_array_equal(found, noise(2 * L, ord("b")))
     assert metadata(tmp_path / "out")["sample_rate"] == 500.0
+
+
+def test_one_file_under_two_names_is_refused(tmp_path):
+    write_raw(tmp_path / "a.raw", noise(L))
+    manifest = write_manifest(tmp_path / "m.jsonl", {"uri": "a.raw"}, {"uri": f"{tmp_path}/a.raw"})
+    refused = extract("--manifest", manifest, "--output", tmp_path / "out", *RAW, code=2)
+    assert "names one file as a.raw and as" in refused.err
+
+
+def test_parts_that_share_samples_in_two_splits_are_told(tmp_path):
+    write_raw(tmp_path / "a.raw", noise(4 * L))
+    rows = [
+        {"uri": "a.raw", "start": 0, "end": 2 * L, "split": "x"},
+        {"uri": "a.raw", "start": L, "split": "y"},
+    ]
+    manifest = write_manifest(tmp_path / "m.jsonl", *rows)
+    told = extract("--manifest", manifest, "--output", tmp_path / "out", *RAW).out
+    assert "1 part of recordings with samples of a part in another split" in told
+
+
+def test_splits_by_value_keep_their_order_when_a_run_is_repeated(tmp_path):
+    for number in range(4):
+        write_raw(tmp_path / "in" / f"{number}_{number % 2}.raw", noise(L, number))
+    (tmp_path / "s.yaml").write_text(
+        "splits: {zz: {odd: ['1']}, aa: {number: ['1', '2']}, train: 1.0}\n"
+        "fields_from: 'path:(?P<number>.)_(?P<odd>.)'\n"
+    )
+    arguments = ("--config", tmp_path / "s.yaml", "--input", tmp_path / "in", *RAW)
+    extract(*arguments, "--output", tmp_path / "one")
+    repeat = run("extract", "--config", tmp_path / "one" / "spectrabeam.json", "--output", tmp_path / "two")
+    assert repeat.code == 0, repeat.err
+    one, two = ((tmp_path / name / "spectrabeam.json").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert {name: part["examples"] for name, part in metadata(tmp_path / "one")["splits"].items()} == {
+        "aa": 1, "train": 1, "zz": 2
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('uri,label\na.raw,"x\nb.raw,y\n', "a quote that is not closed"),
+        ("uri,start,end,sample_rate\na.raw,0.0,0.1,inf\n", None),
+        ("uri,start\na.raw,1e99999999\n", "is no number of samples or seconds"),
+        ("uri,start_time\na.raw,0001-01-01T00:00:00Z\n", "is no time"),
+    ],
+)
+def test_what_a_manifest_cannot_mean_is_one_line_and_no_crash(tmp_path, rows, message):
+    for name in ("a", "b"):
+        write_raw(tmp_path / f"{name}.raw", noise(2 * L))
+    (tmp_path / "m.csv").write_text(rows)
+    result = run("plan", "--manifest", tmp_path / "m.csv", *RAW)
+    assert result.code == (0 if message is None else 2), (result.out, result.err)
+    assert message is None or message in result.err
+
+
+def test_a_group_that_changes_is_another_input(tmp_path):
+    write_raw(tmp_path / "a.raw", noise(L))
+    for column, values in (("unit", ("g", "Pa")), ("group", ("m1", "m2"))):
+        manifest = write_manifest(tmp_path / "m.jsonl", {"uri": "a.raw", column: values[0]})
+        arguments = ("--manifest", manifest, "--output", tmp_path / column, *RAW, "--splits", "all=1")
+        extract(*arguments)
+        assert "nothing to do" in extract(*arguments).out
+        write_manifest(manifest, {"uri": "a.raw", column: values[1]})
+        extract(*arguments, code=2)
