@@ -166,10 +166,7 @@ def _as_int(value: Any) -> int | None:
 def _as_float(value: Any) -> float | None:
     if isinstance(value, str) and value[:1] == "0" and value[1:].isdecimal() and len(value) > 1:
         return None  # such as 007, which is a name
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return _number(value)
 
 
 def _fits_float32(value: Any) -> bool:

@@ -90,8 +90,7 @@ def _levels(recording: Recording, settings: Settings) -> list[str]:
         for channel in range(min(description.channels, _SHOWN)):
             values = np.empty(count, np.float32)
             reader.read(file, source.locator, channel, 0, values)
-            if source.factors:
-                values *= np.float32(source.factors[channel if len(source.factors) > 1 else 0])
+            source.scale(values, channel)
             finite = values[np.isfinite(values)]
             lost = len(values) - len(finite)
             level = "no finite sample"

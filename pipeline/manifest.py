@@ -69,6 +69,11 @@ class Manifest:
     in_seconds: bool
     note: str | None = None
 
+    @property
+    def folder(self) -> str:
+        """Where it lies, absolute."""
+        return os.path.dirname(os.path.abspath(self.path))
+
 
 def load_manifest(path: str, times: str) -> Manifest:
     """Reads a CSV, JSONL or Parquet file.

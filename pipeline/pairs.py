@@ -33,8 +33,7 @@ def find_partners(recordings: Sequence[Recording], manifest: Manifest, settings:
     names: dict[str, list[str]] = defaultdict(list)
     for name in sorted({recording.said.paired for recording in recordings if recording.said.paired}):
         names[os.path.normpath(name.partition("//")[0])].append(name)
-    beside = os.path.dirname(os.path.abspath(manifest.path))
-    matches = match_listed(names, settings.input, beside, settings)
+    matches = match_listed(names, settings.input, manifest.folder, settings)
     known: dict[str, list[Recording]] = defaultdict(list)
     problems: dict[str, str] = {}
     paths: dict[bytes, list[str]] = defaultdict(list)  # one file may be named in several ways

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -85,8 +84,7 @@ def plan_inputs(settings: Settings, output: str | None) -> Plan:
     if settings.manifest is None:
         return make_plan(match(settings.input, settings, output), settings)
     manifest = manifests.load_manifest(settings.manifest, settings.manifest_times)
-    beside = os.path.dirname(os.path.abspath(settings.manifest))
-    matches = match_listed(manifest.rows, settings.input, beside, settings, output)
+    matches = match_listed(manifest.rows, settings.input, manifest.folder, settings, output)
     return make_plan(matches, settings, manifest)
 
 

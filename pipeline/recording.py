@@ -104,9 +104,7 @@ class Recording:
     @property
     def name(self) -> bytes:
         """Its file's id, with its member."""
-        member = self.description.member
-        own = self.found.recording
-        return own if member is None else own + b"//" + member.encode("utf-8", "surrogateescape")
+        return member_id(self.found, self.description.member)
 
     @property
     def start_time_ns(self) -> int | None:
@@ -139,6 +137,13 @@ class Recording:
         step = ratio(self.sample_rate, sample_rate)
         most = resampled_frames(self.description.frames, step)
         return min(most, resampled_frames(begin, step)), min(most, resampled_frames(end, step))
+
+
+def member_id(found: Found, member: str | None) -> bytes:
+    """The id of a file's member, or of the file."""
+    if member is None:
+        return found.recording
+    return found.recording + b"//" + member.encode("utf-8", "surrogateescape")
 
 
 class Sifted(NamedTuple):

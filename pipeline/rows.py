@@ -12,7 +12,7 @@ from ..transforms.formats.samples import FULL_SCALE
 from ..transforms.rejects import Reason, Reject, RejectError, text
 from . import manifest as manifests
 from .match import Found
-from .recording import Interval, Recording, Said
+from .recording import Interval, Recording, Said, member_id
 from .settings import Settings
 
 
@@ -52,11 +52,11 @@ class Expander:
             if own is not None and not own and not (isinstance(each, RejectError) and each.member is None):
                 self.unlisted += 1
             elif isinstance(each, RejectError):
-                self._reject(found, _member_id(found, each.member), each)
+                self._reject(found, member_id(found, each.member), each)
             elif found.dataset is not None:
                 self._add_stored(found, each)
             elif own is None:
-                self._add(_member_id(found, each.member), found, each, beside)
+                self._add(member_id(found, each.member), found, each, beside)
             else:
                 self._add_rows(found, each, beside, own)
         if rows:
@@ -89,13 +89,13 @@ class Expander:
             if member is not None and member not in members:
                 known = ", ".join(sorted(str(each) for each in members)[:20])
                 message = f"{own[0].where}: there is no member {member}, only {known}: correct the uri"
-                self._reject(found, _member_id(found, member), RejectError(Reason.NO_MEMBER, message))
+                self._reject(found, member_id(found, member), RejectError(Reason.NO_MEMBER, message))
 
     def _add_rows(
         self, found: Found, description: Description, beside: Said, rows: list[manifests.Row]
     ) -> None:
         assert self._manifest is not None
-        name, in_seconds = _member_id(found, description.member), self._manifest.in_seconds
+        name, in_seconds = member_id(found, description.member), self._manifest.in_seconds
         if self._settings.manifest_rows == "labels":
             said = manifests.said_of_all(rows).over(beside)
             parts = manifests.intervals(
@@ -190,12 +190,6 @@ def _unit(description: Description, settings: Settings) -> str | None:
     if description.unit in (None, FULL_SCALE):
         return settings.unit or description.unit
     return description.unit
-
-
-def _member_id(found: Found, member: str | None) -> bytes:
-    if member is None:
-        return found.recording
-    return found.recording + b"//" + member.encode("utf-8", "surrogateescape")
 
 
 def _part_id(name: bytes, row: manifests.Row, region: tuple[int, int] | None, *, several: bool) -> bytes:

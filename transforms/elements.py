@@ -71,6 +71,11 @@ class Source:
     sample_rate: float
     factors: tuple[float, ...] = ()
 
+    def scale(self, samples: np.ndarray, channel: int) -> None:
+        """Multiplies float32 samples of a channel with its factor, in place."""
+        if self.factors:
+            samples *= np.float32(self.factors[channel if len(self.factors) > 1 else 0])
+
 
 @dataclasses.dataclass(frozen=True)
 class Origin:

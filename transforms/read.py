@@ -118,9 +118,9 @@ def _read_channel(
     else:
         _require_float(out, "resampled samples")
         resample_range(read, source.frames, source.sample_rate, sample_rate, start, out)
-    if source.factors and out.dtype == np.float32:
+    if out.dtype == np.float32:
         with np.errstate(over="ignore"):  # infinite samples are rejected as such
-            out *= np.float32(source.factors[channel if len(source.factors) > 1 else 0])
+            source.scale(out, channel)
 
 
 def _require_float(out: np.ndarray, what: str) -> None:

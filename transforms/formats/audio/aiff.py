@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ...rejects import Reason, RejectError
 from .chunks import Bytes, Form, only_chunks_follow, walk
-from .container import ContainerReader, chunk_tail_warning
+from .container import ContainerReader, chunk_tail_warnings
 from .pcm import A_LAW, MU_LAW, Encoding, Layout, ieee, lay_out, pcm
 
 _FORM = Form(struct.Struct(">4sI"))
@@ -78,11 +78,7 @@ class AiffReader(ContainerReader):
 
     def tail_warnings(self, data: Bytes, layout: Layout, size: int) -> tuple[str, ...]:
         """Where something other than chunks follows the samples."""
-        length = layout.declared_bytes or size
-        follow = size - layout.offset - length
-        if follow <= 1 or only_chunks_follow(data, layout.offset, length, size, _FORM):
-            return ()
-        return chunk_tail_warning(follow)
+        return chunk_tail_warnings(data, layout, size, _FORM)
 
 
 def _declared(data: Bytes, length: int, offset: int, size: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...rejects import Reason, RejectError
 from .chunks import Bytes, Form, only_chunks_follow, walk
-from .container import ContainerReader, chunk_tail_warning
+from .container import ContainerReader, chunk_tail_warnings
 from .pcm import A_LAW, MU_LAW, Encoding, Layout, ieee, lay_out, pcm
 
 _FORM = Form(struct.Struct(">4sq"), align=1)
@@ -55,11 +55,7 @@ class CafReader(ContainerReader):
 
     def tail_warnings(self, data: Bytes, layout: Layout, size: int) -> tuple[str, ...]:
         """Where something other than chunks follows the samples."""
-        length = layout.declared_bytes or size
-        follow = size - layout.offset - length
-        if follow <= 1 or only_chunks_follow(data, layout.offset, length, size, _FORM):
-            return ()
-        return chunk_tail_warning(follow)
+        return chunk_tail_warnings(data, layout, size, _FORM)
 
 
 def _encoding(kind: bytes, flags: int, packet: int, channels: int, bits: int) -> Encoding | None:

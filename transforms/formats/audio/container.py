@@ -10,7 +10,7 @@ import numpy as np
 from ...elements import Description
 from ...rejects import Reason, RejectError
 from ..base import ReadSettings
-from .chunks import Bytes
+from .chunks import Bytes, Form, only_chunks_follow
 from .pcm import Layout, read_range, unit
 from .sndfile import AS_IT_IS, Edits
 from .sound import SoundReader
@@ -78,6 +78,15 @@ class ContainerReader(abc.ABC):
             self._sounds.read(file, locator, channel, start, out, edits=self.edits(data, layout))
         else:
             read_range(file, layout, self._settings.scale, channel, start, out)
+
+
+def chunk_tail_warnings(data: Bytes, layout: Layout, size: int, form: Form) -> tuple[str, ...]:
+    """Where something other than chunks of a form follows the samples."""
+    length = layout.declared_bytes or size
+    follow = size - layout.offset - length
+    if follow <= 1 or only_chunks_follow(data, layout.offset, length, size, form):
+        return ()
+    return chunk_tail_warning(follow)
 
 
 def chunk_tail_warning(follow: int) -> tuple[str, ...]:
