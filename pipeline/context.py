@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,8 +207,7 @@ def reject_bad_targets(recordings: Sequence[Recording], settings: Settings) -> S
     """Leaves out recordings whose target vector lacks a number or has another length than most."""
     if not settings.target_columns:
         return Sifted(list(recordings), [], [])
-    lengths = Counter(len(_target(recording, settings)) for recording in recordings)
-    usual = min(lengths, key=lambda length: (-lengths[length], length), default=0)
+    usual = _usual((len(_target(recording, settings)) for recording in recordings), default=0)
 
     def problem_of(recording: Recording) -> tuple[Reason, str] | None:
         target = _target(recording, settings)
@@ -226,5 +225,10 @@ def stacked_channels(channels: Sequence[list[tuple[int, ...]]], settings: Settin
     """Channels of one example where they are stacked: those of most recordings; None where they are not."""
     if parse_channels(settings.channels).mode != "stack":
         return None
-    counts = [len(lists[0]) for lists in channels]
-    return max(sorted(set(counts)), key=counts.count, default=1)
+    return _usual((len(lists[0]) for lists in channels), default=1)
+
+
+def _usual(numbers: Iterable[int], default: int) -> int:
+    """The most frequent number, the smallest of several."""
+    counts = Counter(numbers)
+    return min(counts, key=lambda number: (-counts[number], number), default=default)
