@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import multimode
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..transforms import frontend, schema
-from ..transforms.channels import parse_channels
-from ..transforms.rejects import Reason
+from ..transforms.rejects import Reason, RejectError
 from .labels import Facts
-from .recording import Recording, Sifted, sift
+from .recording import Recording, Step
 from .settings import Settings, SettingsError
 from .words import counted
 
@@ -86,6 +85,7 @@ def context_of(
     settings: Settings,
     *,
     labelled: bool,
+    has_times: bool,
 ) -> Context:
     """Gathers what the settings ask for of the usable recordings.
 
@@ -95,6 +95,7 @@ def context_of(
       label_names: the classes.
       settings: carry, target_columns.
       labelled: whether examples have a label.
+      has_times: whether any start time is known.
 
     Raises:
       SettingsError: a field that is asked for is nowhere, or its name is taken.
@@ -128,7 +129,7 @@ def context_of(
         has_label=labelled,
         values=values,
         vectors=vectors,
-        has_times=any(recording.start_time_ns is not None for recording in recordings),
+        has_times=has_times,
         paired="target" in columns,
         warnings=warnings,
     )
@@ -203,32 +204,22 @@ def _multi_hot(labels: Sequence[str], index: Mapping[str, int]) -> tuple[float, 
     return tuple(vector)
 
 
-def reject_bad_targets(recordings: Sequence[Recording], settings: Settings) -> Sifted:
-    """Leaves out recordings whose target vector lacks a number or has another length than most."""
-    if not settings.target_columns:
-        return Sifted(list(recordings), [], [])
-    usual = _usual((len(_target(recording, settings)) for recording in recordings), default=0)
+def usual_target(recordings: Iterable[Recording], settings: Settings) -> int:
+    """Numbers in the target vectors of most recordings."""
+    return min(multimode(len(_target(recording, settings)) for recording in recordings), default=0)
 
-    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+
+def with_target(length: int, settings: Settings) -> Step:
+    """The step that leaves out a recording whose target vector lacks a number or has not the usual length."""
+
+    def step(recording: Recording) -> Recording:
         target = _target(recording, settings)
-        if len(target) == usual and np.isfinite(np.array(target, np.float32)).all():
-            return None
-        return Reason.TARGET_MISMATCH, (
-            f"target_columns={','.join(settings.target_columns)} give {list(target)}, and {usual} finite numbers are "
-            "expected: correct its row in the manifest"
+        if len(target) == length and np.isfinite(np.array(target, np.float32)).all():
+            return recording
+        raise RejectError(
+            Reason.TARGET_MISMATCH,
+            f"target_columns={','.join(settings.target_columns)} give {list(target)}, and {length} finite numbers are "
+            "expected: correct its row in the manifest",
         )
 
-    return sift(recordings, problem_of)
-
-
-def stacked_channels(channels: Sequence[list[tuple[int, ...]]], settings: Settings) -> int | None:
-    """Channels of one example where they are stacked: those of most recordings; None where they are not."""
-    if parse_channels(settings.channels).mode != "stack":
-        return None
-    return _usual((len(lists[0]) for lists in channels), default=1)
-
-
-def _usual(numbers: Iterable[int], default: int) -> int:
-    """The most frequent number, the smallest of several."""
-    counts = Counter(numbers)
-    return min(counts, key=lambda number: (-counts[number], number), default=default)
+    return step

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class Cuts:
     Attributes:
       owner: index of each block's recording, int64 [blocks].
       series: which of the recording's channel lists, int64 [blocks].
+      channels: index of that list in `channel_lists`, int64 [blocks].
+      channel_lists: those that there are; most recordings share a few.
       starts, counts: first sample and number of segments, int64 [blocks].
       label: class index, or NONE, int64 [blocks].
       split: index, int64 [blocks].
@@ -44,6 +47,8 @@ class Cuts:
 
     owner: np.ndarray
     series: np.ndarray
+    channels: np.ndarray
+    channel_lists: list[tuple[int, ...]]
     starts: np.ndarray
     counts: np.ndarray
     label: np.ndarray
@@ -53,22 +58,27 @@ class Cuts:
     left_out: dict[str, int]
 
 
+def _integers() -> array[int]:
+    return array("q")
+
+
 @dataclasses.dataclass
 class _Pieces:
     """Blocks of one series after the other, until they are ordered."""
 
-    owner: list[int] = dataclasses.field(default_factory=list)
-    series: list[int] = dataclasses.field(default_factory=list)
-    starts: list[np.ndarray] = dataclasses.field(default_factory=list)
-    counts: list[np.ndarray] = dataclasses.field(default_factory=list)
-    label: list[np.ndarray] = dataclasses.field(default_factory=list)
-    split: list[np.ndarray] = dataclasses.field(default_factory=list)
-    hashes: list[int] = dataclasses.field(default_factory=list)
+    owner: array[int] = dataclasses.field(default_factory=_integers)
+    series: array[int] = dataclasses.field(default_factory=_integers)
+    channels: array[int] = dataclasses.field(default_factory=_integers)
+    starts: array[int] = dataclasses.field(default_factory=_integers)
+    counts: array[int] = dataclasses.field(default_factory=_integers)
+    label: array[int] = dataclasses.field(default_factory=_integers)
+    split: array[int] = dataclasses.field(default_factory=_integers)
+    hashes: array[int] = dataclasses.field(default_factory=lambda: array("Q"))
+    lists: dict[tuple[int, ...], int] = dataclasses.field(default_factory=dict)
 
 
 def cut_all(
     recordings: Sequence[Recording],
-    channels: Sequence[list[tuple[int, ...]]],
     splits: Assignment,
     label_names: Sequence[str],
     sample_rate: float,
@@ -78,13 +88,12 @@ def cut_all(
 
     Args:
       recordings: the usable ones.
-      channels: the channel lists of each.
       splits: of each.
       label_names: the classes.
       sample_rate: of the dataset, Hz.
       settings: segments, seed.
     """
-    cut = functools.lru_cache(maxsize=4096)(lambda samples: cut_blocks(samples, settings))
+    cut = functools.lru_cache(maxsize=4096)(lambda samples: _lists(cut_blocks(samples, settings)))
     count = functools.lru_cache(maxsize=4096)(lambda samples: count_segments(samples, settings))
     classes = {name: index for index, name in enumerate(label_names)}
     each = parse_channels(settings.channels).mode == "each"
@@ -98,11 +107,11 @@ def cut_all(
         ),
         0,
     )
-    rejects, ends, pieces = [], [], _Pieces()
+    rejects, ends, pieces = [], _integers(), _Pieces()
     for index, recording in enumerate(recordings):
         begin, end = recording.span(sample_rate)
         ends.append(end)
-        number, width = count(end - begin), len(channels[index])
+        number, width = count(end - begin), len(recording.channels)
         left_out["segments with too few real samples"] += width * number.short
         left_out["segments above max_segments"] += width * (number.total - number.short - number.used)
         if not number.used:
@@ -110,8 +119,8 @@ def cut_all(
             continue
         if recording.intervals is None and index not in splits.ranges:
             starts, counts = cut(end - begin)
-            label = np.full(len(starts), classes.get(str(recording.label), NONE))
-            split = np.full(len(starts), splits.split_of[index])
+            label = [classes.get(str(recording.label), NONE)] * len(starts)
+            split = [int(splits.split_of[index])] * len(starts)
         else:
             chosen = choose_segments(number, settings)
             labels = _labels(recording, begin, end, chosen, classes, sample_rate, settings)
@@ -126,36 +135,46 @@ def cut_all(
                 rejects.append(Reject(recording.id, "plan", reason, message))
                 continue
             first, counts = cut_runs(chosen, block_limit(settings), of_split * (len(classes) + 2) + labels)
-            starts, label, split = chosen[first] * settings.hop, labels[first], of_split[first]
+            starts, counts = (chosen[first] * settings.hop).tolist(), counts.tolist()
+            label, split = labels[first].tolist(), of_split[first].tolist()
+        starts = [start + begin for start in starts]
         key = salt + hash_id(recording.id)
-        for series, read in enumerate(channels[index]):
-            channel = read[0] if each else 0
-            pieces.owner.append(index)
-            pieces.series.append(series)
-            pieces.starts.append(starts + begin)
-            pieces.counts.append(counts)
-            pieces.label.append(label)
-            pieces.split.append(split)
-            pieces.hashes += [
-                salted_hash(b"%b\0%d\0%d" % (key, channel, start)) for start in (starts + begin).tolist()
-            ]
+        for series, read in enumerate(recording.channels):
+            channel, blocks = read[0] if each else 0, len(starts)
+            pieces.owner.extend([index] * blocks)
+            pieces.series.extend([series] * blocks)
+            pieces.channels.extend([pieces.lists.setdefault(read, len(pieces.lists))] * blocks)
+            pieces.starts.extend(starts)
+            pieces.counts.extend(counts)
+            pieces.label.extend(label)
+            pieces.split.extend(split)
+            pieces.hashes.extend(salted_hash(b"%b\0%d\0%d" % (key, channel, start)) for start in starts)
     return _ordered(pieces, np.array(ends, np.int64), rejects, left_out)
 
 
+def _lists(arrays: Iterable[np.ndarray]) -> list[list[int]]:
+    return [each.tolist() for each in arrays]
+
+
 def _ordered(pieces: _Pieces, ends: np.ndarray, rejects: list[Reject], left_out: dict[str, int]) -> Cuts:
-    lengths = [len(starts) for starts in pieces.starts]
-    none = np.empty(0, np.int64)
-    owner, series = (
-        np.repeat(np.array(values, np.int64), lengths) for values in (pieces.owner, pieces.series)
+    owner, series, channels, starts, counts, label, split = (
+        np.frombuffer(values, np.int64)
+        for values in (
+            pieces.owner,
+            pieces.series,
+            pieces.channels,
+            pieces.starts,
+            pieces.counts,
+            pieces.label,
+            pieces.split,
+        )
     )
-    starts, counts, label, split = (
-        np.concatenate([none, *values])
-        for values in (pieces.starts, pieces.counts, pieces.label, pieces.split)
-    )
-    order = np.lexsort((starts, series, owner, np.array(pieces.hashes, np.uint64), split))
+    order = np.lexsort((starts, series, owner, np.frombuffer(pieces.hashes, np.uint64), split))
     return Cuts(
         owner=owner[order],
         series=series[order],
+        channels=channels[order],
+        channel_lists=list(pieces.lists),
         starts=starts[order],
         counts=counts[order],
         label=label[order],

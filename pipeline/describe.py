@@ -15,6 +15,7 @@ from ..transforms.formats.choose import HEAD_BYTES, READERS, Readers, format_by_
 from ..transforms.rejects import Reason, Reject, RejectError
 from .manifest import Manifest
 from .match import Found
+from .packed import chunks
 from .recording import NOTHING_SAID, Recording, Said
 from .rows import Expander
 from .settings import Settings, SettingsError
@@ -36,9 +37,9 @@ class Described:
       unlisted: members that the manifest does not name.
     """
 
-    recordings: list[Recording]
+    recordings: Sequence[Recording]
     rejects: list[Reject]
-    unread: list[tuple[bytes, Found]]
+    unread: Sequence[tuple[bytes, Found]]
     unlisted: int
 
 
@@ -70,7 +71,7 @@ def describe(
         return [_open(item, settings, readers, sidecars) for item in items]
 
     # by the handful, since handing one file to a thread costs as much as opening it
-    handfuls = (found[first : first + _HANDFUL] for first in range(0, len(found), _HANDFUL))
+    handfuls = chunks(found, _HANDFUL)
     with ThreadPoolExecutor(_HEADER_THREADS) as pool:
         opened = itertools.chain.from_iterable(map_ahead(open_some, handfuls, pool, _HANDFULS_AHEAD))
         for item, (descriptions, said) in zip(found, opened, strict=True):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from ..transforms.ahead import map_ahead
 from ..transforms.formats.choose import Readers, open_recording
 from ..transforms.rejects import Reason, RejectError, text
 from .recording import Recording, Sifted, sift
@@ -17,11 +18,11 @@ from .splits import Assignment
 from .words import counted
 
 _CHUNK = 1 << 18
+_AHEAD = 64
 
 
 def find_duplicates(
     recordings: Sequence[Recording],
-    channels: Mapping[bytes, Sequence[tuple[int, ...]]],
     splits: Assignment,
     settings: Settings,
 ) -> tuple[Sifted, list[str]]:
@@ -39,11 +40,8 @@ def find_duplicates(
     chosen = [index for same in candidates.values() if len(same) > 1 for index in same]
     readers = Readers(settings)
     with ThreadPoolExecutor() as pool:
-        digests = list(
-            pool.map(
-                lambda index: _digest(recordings[index], channels[recordings[index].id], readers), chosen
-            )
-        )
+        several = (recordings[index] for index in chosen)
+        digests = list(map_ahead(lambda recording: _digest(recording, readers), several, pool, _AHEAD))
     num_bytes = sum(count for _, count in digests)
     copies: dict[tuple, list[int]] = defaultdict(list)
     for index, (digest, _) in zip(chosen, digests, strict=True):
@@ -66,15 +64,16 @@ def find_duplicates(
             f"those of {text(leaking[other].id)}: put them into one group, or set duplicates=reject"
         )
 
-    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+    def step(recording: Recording) -> Recording:
         if recording.id not in leaking or settings.duplicates == "warn":
-            return None
-        return Reason.DUPLICATE, (
+            return recording
+        raise RejectError(
+            Reason.DUPLICATE,
             f"its samples are those of {text(leaking[recording.id].id)}, which is in another split: leave one out, or give "
-            "both one group"
+            "both one group",
         )
 
-    return sift(recordings, problem_of), warnings
+    return sift(recordings, step), warnings
 
 
 def _size(recording: Recording) -> tuple[int, int]:
@@ -82,9 +81,7 @@ def _size(recording: Recording) -> tuple[int, int]:
     return end - begin, recording.description.channels
 
 
-def _digest(
-    recording: Recording, channels: Sequence[tuple[int, ...]], readers: Readers
-) -> tuple[bytes | None, int]:
+def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
     """Of all samples, and their bytes; None where they cannot be read, which extraction will tell."""
     source = recording.source()
     total, num_bytes = hashlib.blake2b(digest_size=16), 0
@@ -92,7 +89,7 @@ def _digest(
     try:
         with open_recording(source) as file:
             reader = readers.get(source.format, source.overrides)
-            for channel in sorted({channel for each in channels for channel in each}):
+            for channel in sorted({channel for each in recording.channels for channel in each}):
                 for first in range(begin, end, _CHUNK):
                     samples = np.empty(min(_CHUNK, end - first), np.float32)
                     reader.read(file, source.locator, channel, first, samples)

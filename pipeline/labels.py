@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import pydantic
 
 from ..transforms.declare import Words, setting, settings_group
-from ..transforms.rejects import Reason, text
-from .recording import Recording, Sifted, sift
+from ..transforms.rejects import Reason, RejectError, text
+from .recording import Recording, Step
 
 _KINDS = ("path", "member", "file", "sidecar")
 
@@ -164,34 +164,29 @@ def has_labels(settings: LabelSettings, columns: Sequence[str], recordings: Sequ
     return any(recording.origin is not None and recording.said.label is not None for recording in recordings)
 
 
-def label_all(recordings: Sequence[Recording], settings: LabelSettings, *, labelled: bool = True) -> Sifted:
-    """Gives each recording its label, where examples have one; holds several labels against label_names."""
+def with_label(settings: LabelSettings, *, labelled: bool = True) -> Step:
+    """The step that gives a recording its label, where examples have one, and holds labels against label_names."""
     facts = Facts(settings)
     wanted = frozenset(settings.label_names)
+    keep = settings.missing_label == "keep"
 
-    def label(recording: Recording) -> Recording:
-        if not labelled:
-            return recording
-        if recording.intervals is not None:
-            return _known_intervals(recording, wanted)
-        return dataclasses.replace(recording, label=facts.label(recording))
+    def step(recording: Recording) -> Recording:
+        if labelled and recording.intervals is not None:
+            recording = _known_intervals(recording, wanted)
+        elif labelled:
+            label = facts.label(recording)
+            if label is None and not keep:
+                raise RejectError(Reason.LABEL_MISSING, _missing(settings))
+            recording = dataclasses.replace(recording, label=label)
+        if not wanted:
+            return recording  # every label is one
+        words = (*(recording.said.labels or ()), *([] if recording.label is None else [recording.label]))
+        strange = next((word for word in words if word not in wanted), None)
+        if strange is not None and not keep:
+            raise RejectError(Reason.LABEL_UNKNOWN, _unknown(strange, settings))
+        return recording if recording.label in wanted else dataclasses.replace(recording, label=None)
 
-    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
-        strange = [word for word in recording.said.labels or () if wanted and word not in wanted]
-        if labelled and recording.intervals is None:
-            if recording.label is None:
-                return Reason.LABEL_MISSING, _missing(settings)
-            strange += [recording.label] if wanted and recording.label not in wanted else []
-        return (Reason.LABEL_UNKNOWN, _unknown(strange[0], settings)) if strange else None
-
-    with_labels = [label(recording) for recording in recordings]
-    if settings.missing_label == "reject":
-        return sift(with_labels, problem_of)
-    kept = [
-        dataclasses.replace(each, label=None) if wanted and each.label not in wanted else each
-        for each in with_labels
-    ]
-    return Sifted(kept, [], [])
+    return step
 
 
 def _known_intervals(recording: Recording, wanted: frozenset[str]) -> Recording:
@@ -216,11 +211,6 @@ def _missing(settings: LabelSettings) -> str:
     )
 
 
-def class_names(recordings: Sequence[Recording], settings: LabelSettings) -> list[str]:
+def class_names(found: Collection[str], settings: LabelSettings) -> list[str]:
     """All classes: as given, or those found, sorted."""
-    if settings.label_names:
-        return list(settings.label_names)
-    found = {recording.label for recording in recordings if recording.label is not None}
-    for recording in recordings:
-        found |= {each.label for each in recording.intervals or ()} | set(recording.said.labels or ())
-    return sorted(found)
+    return list(settings.label_names) or sorted(found)

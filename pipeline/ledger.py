@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..transforms.rejects import text
+from ..transforms.rejects import Reject, text
 from .cut import Cuts
-from .match import Found, Matches
+from .match import Found
+from .packed import by_chunks
 from .recording import Recording
 from .splits import Assignment, show_group
 
@@ -44,7 +45,7 @@ SCHEMA = pa.schema(
 
 
 def planned_ledger(
-    matches: Matches,
+    rejects: Sequence[Reject],
     unread: Sequence[tuple[bytes, Found]],
     recordings: Sequence[Recording],
     dropped: Sequence[Recording],
@@ -55,7 +56,7 @@ def planned_ledger(
     """The ledger before anything is read, sorted by id.
 
     Args:
-      matches: all files that were matched.
+      rejects: what was matched, and is no readable file.
       unread: id and file of recordings that headers do not let pass.
       recordings: those that are used.
       dropped: those that are not, for another reason.
@@ -65,19 +66,27 @@ def planned_ledger(
     """
     planned = np.bincount(cuts.owner, cuts.counts, len(recordings)).astype(np.int64)
     names = _split_names(len(recordings), splits, cuts)
-    usable = _table(
-        {
-            **_columns(recordings),
-            "group": [show_group(group) for group in splits.groups],
-            "split": names,
-            "label": [_label(recording) for recording in recordings],
-            "segments_planned": planned.tolist(),
-            "shards": shards,
-        }
-    )
-    others = [_table(_columns(dropped)), _table(_file_columns(unread))]
-    no_files = _table({"id": [text(reject.recording) for reject in matches.rejects]})
-    return pa.concat_tables([usable, *others, no_files]).sort_by("id").combine_chunks()
+
+    def usable(some: Sequence[Recording], first: int) -> pa.Table:
+        places = slice(first, first + len(some))
+        return _table(
+            {
+                **_columns(some),
+                "group": [show_group(group) for group in splits.groups[places]],
+                "split": names[places],
+                "label": [_label(recording) for recording in some],
+                "segments_planned": pa.array(planned[places]),
+                "shards": shards[places],
+            }
+        )
+
+    tables = [
+        by_chunks(usable, recordings),
+        by_chunks(lambda some, _: _table(_columns(some)), dropped),
+        by_chunks(lambda some, _: _table(_file_columns(some)), unread),
+        by_chunks(lambda some, _: _table({"id": [text(each.recording) for each in some]}), rejects),
+    ]
+    return pa.concat_tables(tables).sort_by("id").combine_chunks()
 
 
 def _split_names(count: int, splits: Assignment, cuts: Cuts) -> list[str | None]:

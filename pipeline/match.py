@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import itertools
+import heapq
 import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..transforms.dataset import METADATA, load_dataset
 from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
 from ..transforms.formats.choose import READERS, TABLES, format_by_name
 from ..transforms.rejects import Reason, Reject, text
+from .packed import Packed
 
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.+)", re.DOTALL)
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
@@ -73,8 +75,8 @@ class Matches:
       left_out: why other files were not matched, to how many.
     """
 
-    found: list[Found]
-    rejects: list[Reject]
+    found: Sequence[Found]
+    rejects: Sequence[Reject]
     left_out: dict[str, int]
 
 
@@ -94,7 +96,7 @@ def match(
     """
     if not inputs:
         raise NoMatchError("input is not set: name folders, files or globs, such as --input recordings/")
-    matcher = _Matcher(settings, output)
+    matcher = _Matcher(settings, output, several=len(inputs) > 1)
     for given in inputs:
         before, left_out = matcher.seen, matcher.left_out.copy()
         matcher.add(given)
@@ -102,10 +104,14 @@ def match(
             raise NoMatchError(
                 f"input={given} matches no recording{_hint(matcher.left_out - left_out, settings)}"
             )
-    found = _without_tables(_once(matcher), matcher)
-    rejects = sorted(matcher.rejects.values(), key=lambda reject: reject.recording)
-    _refuse_shared_ids(matcher)
-    return Matches(found, rejects, dict(sorted(matcher.left_out.items())))
+    found = matcher.found.sorted(key=lambda item: item.recording)
+    rejects = sorted(matcher.rejects.items(), key=lambda item: item[1].recording)
+    found = Packed(_with_own_ids(found, rejects))
+    if matcher.links:
+        found = _once(found, matcher)
+    if matcher.tables:
+        found = _without_tables(found, matcher)
+    return Matches(found, [reject for _, reject in rejects], dict(sorted(matcher.left_out.items())))
 
 
 def split_name(given: str) -> tuple[str, str]:
@@ -115,15 +121,17 @@ def split_name(given: str) -> tuple[str, str]:
 
 
 class _Matcher:
-    def __init__(self, settings: ReadSettings, output: str | None):
+    def __init__(self, settings: ReadSettings, output: str | None, *, several: bool):
         self._settings = settings
         self._output = None if output is None else os.fsencode(os.path.realpath(output))
-        self.found: dict[bytes, Found] = {}
+        self._uris: set[bytes] | None = set() if several else None
+        self.found: Packed[Found] = Packed()
         self.rejects: dict[bytes, Reject] = {}
         self.left_out: Counter[str] = Counter()
         self.seen = 0
-        self.named: set[bytes] = set()
+        self.named_tables: set[bytes] = set()
         self.links = False
+        self.tables = False
         self._ours: dict[bytes, bool] = {}
 
     def add(self, given: str) -> None:
@@ -208,7 +216,7 @@ class _Matcher:
         above |= {real}
         before = self.seen
         try:
-            entries = list(os.scandir(folder))
+            entries = os.scandir(folder)
         except OSError as error:
             if folder == root:
                 raise NoMatchError(f"input={text(folder)} cannot be listed: {error.strerror}") from None
@@ -216,7 +224,7 @@ class _Matcher:
                 folder, root, prefix, Reason.UNREADABLE, f"the folder cannot be listed: {error.strerror}"
             )
             return 1
-        if any(entry.name == METADATA.encode() for entry in entries):
+        if os.path.lexists(os.path.join(folder, METADATA.encode())):
             self.left_out["datasets of spectrabeam"] += 1
             return 0
         for entry in entries:
@@ -249,10 +257,8 @@ class _Matcher:
         for split, shards in dataset.splits.items():
             for shard in shards:
                 uri = os.path.join(folder, shard["file"].encode())
-                self._file(uri, folder, prefix)
-                if uri in self.found:
-                    stored = StoredDataset(split, tuple(dataset.metadata["label_names"] or ()))
-                    self.found[uri] = dataclasses.replace(self.found[uri], dataset=stored)
+                stored = StoredDataset(split, tuple(dataset.metadata["label_names"] or ()))
+                self._file(uri, folder, prefix, dataset=stored)
 
     def _is_recording(self, folder: bytes) -> bool:
         """Whether a folder is one recording, as its name says."""
@@ -268,11 +274,25 @@ class _Matcher:
             return
         self.seen += 1
         name = format_by_name(uri, self._settings)
-        found = Found(_identify(uri, root, prefix), uri, size, status.st_mtime_ns, name, root)
-        self.found.setdefault(uri, found)
+        self._add(Found(_identify(uri, root, prefix), uri, size, status.st_mtime_ns, name, root))
+
+    def _add(self, found: Found) -> None:
+        if self._uris is not None:
+            if found.uri in self._uris:  # another input has it, maybe by another id
+                return
+            self._uris.add(found.uri)
+        self.tables |= found.format in TABLES
+        self.found.append(found)
 
     def _file(
-        self, uri: bytes, root: bytes, prefix: bytes, *, entry: os.DirEntry | None = None, named: bool = False
+        self,
+        uri: bytes,
+        root: bytes,
+        prefix: bytes,
+        *,
+        entry: os.DirEntry | None = None,
+        named: bool = False,
+        dataset: StoredDataset | None = None,
     ) -> None:
         """Matches one file. A file that is named, or found by a glob, may have any name."""
         format_name = format_by_name(uri, self._settings)
@@ -291,23 +311,18 @@ class _Matcher:
             self._reject(uri, root, prefix, Reason.NOT_A_FILE, NO_FILE)
             return
         self.seen += 1
-        if named:
-            self.named.add(uri)
-        found = Found(
-            _identify(uri, root, prefix), uri, status.st_size, status.st_mtime_ns, format_name, root
-        )
-        self.found.setdefault(uri, found)
+        if named and format_name in TABLES:
+            self.named_tables.add(uri)
+        recording, modified_ns = _identify(uri, root, prefix), status.st_mtime_ns
+        self._add(Found(recording, uri, status.st_size, modified_ns, format_name, root, None, dataset))
 
     def _reject(self, uri: bytes, root: bytes, prefix: bytes, reason: Reason, message: str) -> None:
         self.seen += 1
         self.rejects.setdefault(uri, Reject(_identify(uri, root, prefix), "match", reason, message))
 
 
-def _once(matcher: _Matcher) -> list[Found]:
-    """Each file once, sorted by id: its own path before ways through links, of these the one with the first id."""
-    found = sorted(matcher.found.values(), key=lambda item: item.recording)
-    if not matcher.links:
-        return found
+def _once(found: Packed[Found], matcher: _Matcher) -> Packed[Found]:
+    """Each file once: its own path before ways through links, of these the one with the first id."""
     once: dict[bytes, Found] = {}
     for item in found:
         real = os.path.realpath(item.uri)
@@ -315,17 +330,17 @@ def _once(matcher: _Matcher) -> list[Found]:
             once[real] = item
     if len(once) < len(found):
         matcher.left_out["files reached a second time through a link"] = len(found) - len(once)
-    return sorted(once.values(), key=lambda item: item.recording)
+    return Packed(sorted(once.values(), key=lambda item: item.recording))
 
 
-def _without_tables(found: list[Found], matcher: _Matcher) -> list[Found]:
+def _without_tables(found: Packed[Found], matcher: _Matcher) -> Packed[Found]:
     """Leaves out tables that an input holds beside recordings of other formats: they tell about these."""
     others = {item.root for item in found if item.format not in TABLES}
-    kept = [
+    kept = Packed(
         item
         for item in found
-        if item.format not in TABLES or item.root not in others or item.uri in matcher.named
-    ]
+        if item.format not in TABLES or item.root not in others or item.uri in matcher.named_tables
+    )
     if len(kept) < len(found):
         matcher.left_out["tables beside recordings of other formats"] = len(found) - len(kept)
     return kept
@@ -349,15 +364,20 @@ def _identify(uri: bytes, root: bytes, prefix: bytes) -> bytes:
     return prefix + uri[len(root.rstrip(b"/")) + 1 :]
 
 
-def _refuse_shared_ids(matcher: _Matcher) -> None:
-    named = [(found.recording, uri) for uri, found in matcher.found.items()]
-    named += [(reject.recording, uri) for uri, reject in matcher.rejects.items()]
-    for (recording, uri), (other, other_uri) in itertools.pairwise(sorted(named)):
-        if recording == other:
+def _with_own_ids(found: Iterable[Found], rejects: Iterable[tuple[bytes, Reject]]) -> Iterator[Found]:
+    """Sorted files, without those that a glob has matched twice; two with the same id are refused."""
+    files = ((item.recording, item.uri, item) for item in found)
+    others = ((reject.recording, uri, None) for uri, reject in rejects)
+    before, before_uri = None, b""
+    for recording, uri, item in heapq.merge(files, others, key=lambda each: each[0]):
+        if recording == before and uri != before_uri:
             raise NoMatchError(
-                f"{text(uri)} and {text(other_uri)} would both be recording {text(recording)}: give their "
+                f"{text(before_uri)} and {text(uri)} would both be recording {text(recording)}: give their "
                 "common parent as input, or a name to each input, such as --input a=PATH b=PATH"
             )
+        if recording != before and item is not None:
+            yield item
+        before, before_uri = recording, uri
 
 
 def _hint(left_out: Counter[str], settings: ReadSettings) -> str:

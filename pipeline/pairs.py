@@ -7,11 +7,11 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ..transforms.rejects import Reason, text
+from ..transforms.rejects import Reason, RejectError, text
 from .describe import describe
 from .listed import match_listed
 from .manifest import Manifest
-from .recording import Recording, Sifted, sift
+from .recording import Recording, Step
 from .settings import Settings
 
 
@@ -57,19 +57,17 @@ def find_partners(recordings: Sequence[Recording], manifest: Manifest, settings:
     return Partners(known, problems)
 
 
-def pair(recordings: Sequence[Recording], partners: Partners) -> Sifted:
-    """Gives each recording its partner, which must have the same rate, length and channels."""
+def with_partner(partners: Partners) -> Step:
+    """The step that gives a recording its partner, which must have the same rate, length and channels."""
 
-    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+    def step(recording: Recording) -> Recording:
         message = _mismatch(recording, partners)
-        return None if message is None else (Reason.PAIR_MISMATCH, message)
+        if message is not None:
+            raise RejectError(Reason.PAIR_MISMATCH, message)
+        partner = partners.known[str(recording.said.paired)][0]
+        return dataclasses.replace(recording, paired=_like(recording, partner))
 
-    sifted = sift(recordings, problem_of)
-    used = [
-        dataclasses.replace(each, paired=_like(each, partners.known[str(each.said.paired)][0]))
-        for each in sifted.used
-    ]
-    return sifted._replace(used=used)
+    return step
 
 
 def _like(recording: Recording, partner: Recording) -> Recording:

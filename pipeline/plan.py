@@ -8,25 +8,28 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..transforms import schema
-from ..transforms.channels import channel_lists, parse_channels
-from ..transforms.rejects import Reason, Reject, RejectError
+from ..transforms.channels import parse_channels
+from ..transforms.rejects import Reject
 from . import manifest as manifests
-from .context import context_of, reject_bad_targets, stacked_channels
+from .chosen_channels import stacked_channels, with_as_many_channels, with_channels
+from .context import context_of, usual_target, with_target
 from .cut import cut_all
 from .describe import describe
 from .duplicates import find_duplicates
-from .labels import Facts, class_names, has_labels, label_all
+from .labels import Facts, class_names, has_labels, with_label
 from .ledger import planned_ledger
 from .listed import match_listed
 from .match import Matches, match
-from .pairs import find_partners, pair
+from .packed import Packed
+from .pairs import find_partners, with_partner
 from .plan_checks import Table, tabulate, warnings_of
 from .plan_tables import block_table, part_table, shard_names, source_table
-from .rates import choose_rate, keep_rate
+from .rates import choose_rate, with_rate
 from .recording import Recording, Sifted, sift
-from .settings import Settings, SettingsError
+from .settings import Settings
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits
+from .totals import totals_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,28 +100,27 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     """
     columns = () if manifest is None else manifest.columns
     described = describe(matches.found, settings, manifest, attributes=_asks_for_attributes(settings))
-    _refuse_shared_ids(described.recordings)
     sample_rate = choose_rate(described.recordings, settings)
     labelled = has_labels(settings, columns, described.recordings)
     chosen = _choose(described.recordings, sample_rate, settings, manifest, labelled=labelled)
     splits, chosen = _split(chosen, sample_rate, settings)
-    recordings, lists = chosen.recordings, [chosen.channels[each.id] for each in chosen.recordings]
+    recordings = chosen.recordings
+    totals = totals_of(recordings, sample_rate)
     has_classes = labelled or "labels" in columns
-    names = class_names(recordings, settings) if has_classes else []
-    context = context_of(recordings, columns, names, settings, labelled=labelled)
-    specs = context.specs(settings, stacked_channels(lists, settings))
-    cuts = cut_all(recordings, lists, splits, names, sample_rate, settings)  # [blocks], by split and hash
+    names = class_names(totals.labels, settings) if has_classes else []
+    context = context_of(recordings, columns, names, settings, labelled=labelled, has_times=totals.has_times)
+    specs = context.specs(settings, stacked_channels(recordings, settings))
+    cuts = cut_all(recordings, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
     shown = names if labelled else []  # of several labels a recording has, none is its class
     table = tabulate(cuts, splits, shown)
-    units = {recording.unit for recording in recordings}
     left_out = {**matches.left_out, **cuts.left_out}
     if described.unlisted:
         left_out["members not in the manifest"] = described.unlisted
     note = [manifest.note] if manifest is not None and manifest.note else []
     return Plan(
         recordings=planned_ledger(
-            matches,
+            matches.rejects,
             described.unread,
             recordings,
             chosen.dropped,
@@ -127,7 +129,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
             shard_names(cuts.owner, shards, len(recordings)),
         ),
         sources=source_table(recordings, cuts, context, sample_rate),
-        blocks=block_table(cuts, lists),
+        blocks=block_table(cuts),
         shards=shards,
         specs=specs,
         splits=splits.names,
@@ -138,14 +140,14 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         left_out=left_out,
         label_names=names if has_classes else None,
         sample_rate=sample_rate,
-        unit=next(iter(units)) if len(units) == 1 else None,
-        resampled=sum(1 for recording in recordings if recording.sample_rate != sample_rate),
+        unit=next(iter(totals.units)) if len(totals.units) == 1 else None,
+        resampled=totals.resampled,
         table=table,
         warnings=[
             *note,
             *chosen.warnings,
             *context.warnings,
-            *warnings_of(recordings, cuts, splits, table, shown, settings),
+            *warnings_of(recordings, totals, cuts, splits, table, shown, settings),
         ],
     )
 
@@ -154,35 +156,41 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
 class _Chosen:
     """The recordings that are still in, and what became of the others."""
 
-    recordings: list[Recording]
-    channels: dict[bytes, list[tuple[int, ...]]] = dataclasses.field(default_factory=dict)
+    recordings: Sequence[Recording]
     rejects: list[Reject] = dataclasses.field(default_factory=list)
-    dropped: list[Recording] = dataclasses.field(default_factory=list)
+    dropped: Packed[Recording] = dataclasses.field(default_factory=lambda: Packed[Recording]())
     warnings: list[str] = dataclasses.field(default_factory=list)
 
     def keep(self, sifted: Sifted) -> None:
-        """Goes on with what a step has left."""
+        """Goes on with what steps have left."""
         self.recordings = sifted.used
         self.rejects += sifted.rejects
-        self.dropped += sifted.dropped
+        self.dropped.extend(sifted.dropped)
 
 
 def _choose(
-    recordings: list[Recording],
+    recordings: Sequence[Recording],
     sample_rate: float,
     settings: Settings,
     manifest: manifests.Manifest | None,
     *,
     labelled: bool,
 ) -> _Chosen:
-    """Those with the right rate, partner, channels, label and target."""
+    """Those with the right rate, partner, channels, label and target; in one pass, unless most of them set the rule."""
     chosen = _Chosen(recordings)
-    chosen.keep(keep_rate(chosen.recordings, sample_rate, settings))
+    steps = [with_rate(sample_rate, settings)]
     if manifest is not None and "target" in manifest.columns:
-        chosen.keep(pair(chosen.recordings, find_partners(chosen.recordings, manifest, settings)))
-    _choose_channels(chosen, settings)
-    chosen.keep(label_all(chosen.recordings, settings, labelled=labelled))
-    chosen.keep(reject_bad_targets(chosen.recordings, settings))
+        chosen.keep(sift(chosen.recordings, *steps))
+        steps = [with_partner(find_partners(chosen.recordings, manifest, settings))]
+    steps.append(with_channels(settings))
+    if parse_channels(settings.channels).mode == "stack":
+        chosen.keep(sift(chosen.recordings, *steps))
+        steps = [with_as_many_channels(stacked_channels(chosen.recordings, settings), settings)]
+    steps.append(with_label(settings, labelled=labelled))
+    if settings.target_columns:
+        chosen.keep(sift(chosen.recordings, *steps))
+        steps = [with_target(usual_target(chosen.recordings, settings), settings)]
+    chosen.keep(sift(chosen.recordings, *steps))
     return chosen
 
 
@@ -194,7 +202,7 @@ def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Ass
     )
     if settings.duplicates == "off":
         return splits, chosen
-    sifted, warnings = find_duplicates(chosen.recordings, chosen.channels, splits, settings)
+    sifted, warnings = find_duplicates(chosen.recordings, splits, settings)
     dropped = {recording.id for recording in sifted.dropped}
     kept = [index for index, each in enumerate(chosen.recordings) if each.id not in dropped]
     chosen.keep(sifted)
@@ -202,59 +210,8 @@ def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Ass
     return splits.only(kept), chosen
 
 
-def _choose_channels(chosen: _Chosen, settings: Settings) -> None:
-    """Finds the channel lists of each recording; those that lack a channel are dropped."""
-    choice = parse_channels(settings.channels)
-
-    def lists_of(recording: Recording) -> list[tuple[int, ...]]:
-        own = choice
-        if recording.said.channel is not None:
-            own = dataclasses.replace(choice, picked=(recording.said.channel,))
-        return channel_lists(recording.description, own)
-
-    def lacking(recording: Recording) -> tuple[Reason, str] | None:
-        try:
-            chosen.channels[recording.id] = lists_of(recording)
-        except RejectError as error:
-            return error.reason, str(error)
-        count, channels = len(recording.said.factors), recording.description.channels
-        if count > 1 and count != channels:
-            return (
-                Reason.CHANNEL_MISMATCH,
-                f"{count} sensitivities are given for its {channels} channels: give one each",
-            )
-        return None
-
-    def unstackable(recording: Recording) -> tuple[Reason, str] | None:
-        count = len(chosen.channels[recording.id][0])
-        if stacked is None or count == stacked:
-            return None
-        return Reason.CHANNEL_MISMATCH, (
-            f"{count} channels, and {stacked} are stacked as in most recordings: pick them, such as channels=stack:0,1"
-        )
-
-    chosen.keep(sift(chosen.recordings, lacking))
-    stacked = stacked_channels([chosen.channels[each.id] for each in chosen.recordings], settings)
-    if stacked is not None and stacked > settings.batch_size:
-        raise SettingsError(
-            f"batch_size={settings.batch_size} must hold the {stacked} channels that are stacked: raise it"
-        )
-    chosen.keep(sift(chosen.recordings, unstackable))
-
-
 def _asks_for_attributes(settings: Settings) -> bool:
     """Whether anything may ask for what files say besides their samples."""
     by_value = any(isinstance(share, dict) for share in settings.splits.values())
     from_file = (settings.label_from or "").startswith("file:")
     return bool(settings.carry or settings.split_by or from_file or by_value)
-
-
-def _refuse_shared_ids(recordings: Sequence[Recording]) -> None:
-    seen: set[bytes] = set()
-    for recording in recordings:
-        if recording.id in seen:
-            raise SettingsError(
-                f"two recordings have the id {recording.id.decode('utf-8', 'backslashreplace')}: give each row of the "
-                "manifest its own"
-            )
-        seen.add(recording.id)

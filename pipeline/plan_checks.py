@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from .cut import NONE, Cuts
 from .recording import Recording
 from .settings import Settings
 from .splits import Assignment, show_group
+from .totals import Totals
 from .words import counted
 
 _DOMINATES = 0.5  # of a split's segments, where it has many groups
@@ -24,9 +24,7 @@ Table = dict[tuple[str, str], tuple[int, int, int]]
 
 def tabulate(cuts: Cuts, splits: Assignment, names: Sequence[str]) -> Table:
     """Counts what each split has of each label."""
-    group_of = (
-        np.unique(np.array(splits.groups, object), return_inverse=True)[1] if splits.groups else cuts.owner
-    )
+    group_of, _ = splits.group_of
     width = len(names) + 1
     cells, cell_of = np.unique(cuts.split * width + cuts.label - NONE, return_inverse=True)
     segments = np.bincount(cell_of, cuts.counts, len(cells)).astype(np.int64)
@@ -48,6 +46,7 @@ def _distinct(cell_of: np.ndarray, values: np.ndarray, cells: int) -> np.ndarray
 
 def warnings_of(
     recordings: Sequence[Recording],
+    totals: Totals,
     cuts: Cuts,
     splits: Assignment,
     table: Table,
@@ -59,9 +58,9 @@ def warnings_of(
         *splits.warnings,
         *_labels(table, splits, names),
         *_groups(cuts, splits),
-        *_overlaps(recordings, splits),
-        *_files(recordings),
-        *_units(recordings),
+        *_overlaps(recordings, totals.torn, splits),
+        *_files(totals),
+        *_units(totals),
         *_hop(settings),
         *_padding(cuts, settings),
     ]
@@ -87,9 +86,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _groups(cuts: Cuts, splits: Assignment) -> list[str]:
     """Groups that are most of a split, which then says little about others."""
-    keys, group_of = (
-        np.unique(np.array(splits.groups, object), return_inverse=True) if splits.groups else ([], cuts.owner)
-    )
+    group_of, keys = splits.group_of
     warnings = []
     for index, split in enumerate(splits.names):
         chosen = cuts.split == index
@@ -97,16 +94,19 @@ def _groups(cuts: Cuts, splits: Assignment) -> list[str]:
         present = int(np.count_nonzero(segments))
         # of two groups one is always at least half, of three a third
         if present > 1 and segments.max() / segments.sum() > max(_DOMINATES, 0.3 + 1 / present):
-            share, group = segments.max() / segments.sum(), show_group(keys[int(segments.argmax())])
+            share, group = segments.max() / segments.sum(), show_group(keys[int(segments.argmax())].as_py())
             warnings.append(f"group {group} is {share:.0%} of split {split}, which has {present} groups")
     return warnings
 
 
-def _overlaps(recordings: Sequence[Recording], splits: Assignment) -> list[str]:
+def _overlaps(recordings: Sequence[Recording], names: Collection[bytes], splits: Assignment) -> list[str]:
     """Parts of one recording that share samples and lie in different splits."""
-    parts: dict[bytes, list[int]] = defaultdict(list)
+    if not names:
+        return []
+    parts: dict[bytes, list[int]] = {name: [] for name in names}
     for index, recording in enumerate(recordings):
-        parts[recording.name].append(index)
+        if recording.name in parts:
+            parts[recording.name].append(index)
     torn = []
     for several in parts.values():
         several.sort(key=lambda index: recordings[index].region)
@@ -126,20 +126,19 @@ def _overlaps(recordings: Sequence[Recording], splits: Assignment) -> list[str]:
     ]
 
 
-def _files(recordings: Sequence[Recording]) -> list[str]:
+def _files(totals: Totals) -> list[str]:
     """Recordings that are used though something is odd about them."""
-    odd = [recording for recording in recordings if recording.description.warnings]
-    if not odd:
+    first = totals.first_odd
+    if first is None:
         return []
-    first = odd[0]
     return [
-        f"{counted(len(odd), 'recording')} used though odd, such as {text(first.id)}: {first.description.warnings[0]}; "
+        f"{counted(totals.odd, 'recording')} used though odd, such as {text(first.id)}: {first.description.warnings[0]}; "
         "the ledger has all"
     ]
 
 
-def _units(recordings: Sequence[Recording]) -> list[str]:
-    units = sorted({recording.unit or "none stated" for recording in recordings})
+def _units(totals: Totals) -> list[str]:
+    units = sorted({unit or "none stated" for unit in totals.units})
     if len(units) < 2:
         return []
     return [

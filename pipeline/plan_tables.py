@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..transforms import parts
 from .context import Context
 from .cut import NONE, Cuts
+from .packed import by_chunks
 from .recording import Recording
 from .shards import PlannedShard
 
@@ -36,21 +37,25 @@ def source_table(
 ) -> pa.Table:
     """What every block of a recording shares, one row a recording."""
     small, vectors = context.arrow_types()
-    count = len(recordings)
-    paired = [recording.paired for recording in recordings]
-    origins = [recording.origin and dataclasses.asdict(recording.origin) for recording in recordings]
-    columns = {
-        "recording": pa.array([recording.id for recording in recordings], pa.binary()),
-        "source": _source_array(recordings),
-        "paired": _source_array(paired) if any(paired) else pa.nulls(count, parts.SOURCE),
-        "sample_rate": pa.repeat(pa.scalar(sample_rate), count),
-        "end": pa.array(cuts.ends),
-        "context": _struct(small, context.values, count),
-        "vectors": _struct(vectors, context.vectors, count),
-        "start_time_ns": pa.array([recording.start_time_ns for recording in recordings], pa.int64()),
-        "origin": pa.array(origins, parts.ORIGIN),
-    }
-    return pa.table(columns)
+
+    def rows(some: Sequence[Recording], first: int) -> pa.Table:
+        places = slice(first, first + len(some))
+        origins = [recording.origin and dataclasses.asdict(recording.origin) for recording in some]
+        paired = [recording.paired for recording in some]
+        columns = {
+            "recording": pa.array([recording.id for recording in some], pa.binary()),
+            "source": _source_array(some),
+            "paired": _source_array(paired) if any(paired) else pa.nulls(len(some), parts.SOURCE),
+            "sample_rate": pa.repeat(pa.scalar(sample_rate), len(some)),
+            "end": pa.array(cuts.ends[places]),
+            "context": _struct(small, context.values, places),
+            "vectors": _struct(vectors, context.vectors, places),
+            "start_time_ns": pa.array([recording.start_time_ns for recording in some], pa.int64()),
+            "origin": pa.array(origins, parts.ORIGIN),
+        }
+        return pa.table(columns)
+
+    return by_chunks(rows, recordings)
 
 
 def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:
@@ -61,32 +66,26 @@ def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:
         for field in parts.SOURCE
     }
     missing = np.array([source is None for source in sources], bool)
-    return _struct(parts.SOURCE, values, len(sources), missing if missing.any() else None)
+    return _struct(parts.SOURCE, values, slice(len(sources)), missing if missing.any() else None)
 
 
 def _struct(
-    kind: pa.StructType, values: Mapping[str, Sequence[Any]], count: int, missing: np.ndarray | None = None
+    kind: pa.StructType, values: Mapping[str, Sequence[Any]], rows: slice, missing: np.ndarray | None = None
 ) -> pa.Array:
     """Columns as one of structs, without a Python object a row."""
     if not kind.num_fields:
-        return pa.array([{}] * count, kind)
-    arrays = [pa.array(values[field.name], field.type) for field in kind]
+        return pa.array([{}] * (rows.stop - (rows.start or 0)), kind)
+    arrays = [pa.array(values[field.name][rows], field.type) for field in kind]
     mask = None if missing is None else pa.array(missing)
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
 
 
-def block_table(cuts: Cuts, lists: Sequence[list[tuple[int, ...]]]) -> pa.Table:
+def block_table(cuts: Cuts) -> pa.Table:
     """Owner (row of the sources), channels, first sample, number of segments and class of each block."""
-    # one list of channels for many recordings, so blocks refer to few
-    kinds = list(dict.fromkeys(channels for each in lists for channels in each))
-    place = {channels: index for index, channels in enumerate(kinds)}
-    first = np.cumsum([0, *(len(each) for each in lists)])[:-1]
-    flat = np.array([place[channels] for each in lists for channels in each], np.int64)
-    own = flat[first[cuts.owner] + cuts.series] if len(cuts.owner) else np.empty(0, np.int64)
     return pa.table(
         {
             "owner": pa.array(cuts.owner),
-            "channels": pa.array(kinds, pa.list_(pa.int32())).take(pa.array(own)),
+            "channels": pa.array(cuts.channel_lists, pa.list_(pa.int32())).take(pa.array(cuts.channels)),
             "start": pa.array(cuts.starts),
             "count": pa.array(cuts.counts),
             "label": pa.array(cuts.label, mask=cuts.label == NONE),

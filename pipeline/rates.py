@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..transforms.rejects import Reason
+from ..transforms.rejects import Reason, RejectError
 from ..transforms.resample import LARGEST_RATIO
-from .recording import Recording, Sifted, sift
+from .recording import Recording, Step
 from .settings import Settings, SettingsError
 
 
@@ -37,16 +37,19 @@ def choose_rate(recordings: Sequence[Recording], settings: Settings) -> float:
     return next(iter(rates), None) or 0.0
 
 
-def keep_rate(recordings: Sequence[Recording], rate: float, settings: Settings) -> Sifted:
-    """The recordings that have the rate or are resampled to it."""
+def with_rate(rate: float, settings: Settings) -> Step:
+    """The step that keeps the recordings that have the rate or are resampled to it."""
 
-    def problem_of(recording: Recording) -> tuple[Reason, str] | None:
+    def step(recording: Recording) -> Recording:
         own = recording.sample_rate or rate
         if own == rate or (settings.resample and 1 / LARGEST_RATIO <= own / rate <= LARGEST_RATIO):
-            return None
+            return recording
         cure = "set resample, or sample_rate"
         if settings.resample:
             cure = f"rates may differ by a factor of {LARGEST_RATIO}; state the right one in a manifest"
-        return Reason.RATE_MISMATCH, f"sample_rate={own:.12g} Hz, and {rate:.12g} Hz is expected: {cure}"
+        raise RejectError(
+            Reason.RATE_MISMATCH,
+            f"sample_rate={own:.12g} Hz, and {rate:.12g} Hz is expected: {cure}",
+        )
 
-    return sift(recordings, problem_of)
+    return step

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..transforms.elements import Description, Origin, Source
-from ..transforms.rejects import Reason, Reject
+from ..transforms.rejects import Reject, RejectError
 from ..transforms.resample import ratio, resampled_frames
 from .match import Found
+from .packed import Packed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Recording:
       region: samples [start, end) that are used, at its own rate.
       unit: of the samples, or None.
       intervals: parts of it with their labels, at its own rate; None where the label is one for all.
+      channels: which are read together, for each example that is made of its samples.
       label: class name, or None.
       paired: the recording that belongs to it, or None.
       origin: where its samples came from, if from another dataset.
@@ -97,6 +99,7 @@ class Recording:
     region: tuple[int, int]
     unit: str | None = None
     intervals: tuple[Interval, ...] | None = None
+    channels: tuple[tuple[int, ...], ...] = ()
     label: str | None = None
     paired: Recording | None = None
     origin: Origin | None = None
@@ -147,7 +150,7 @@ def member_id(found: Found, member: str | None) -> bytes:
 
 
 class Sifted(NamedTuple):
-    """What a step of planning leaves.
+    """What steps of planning leave.
 
     Attributes:
       used: recordings that go on.
@@ -155,21 +158,25 @@ class Sifted(NamedTuple):
       dropped: the others.
     """
 
-    used: list[Recording]
+    used: Sequence[Recording]
     rejects: list[Reject]
-    dropped: list[Recording]
+    dropped: Sequence[Recording]
 
 
-def sift(
-    recordings: Iterable[Recording], problem_of: Callable[[Recording], tuple[Reason, str] | None]
-) -> Sifted:
-    """Parts recordings by whether there is a problem: its reason and message."""
-    sifted = Sifted([], [], [])
+# Adds to what is known of a recording, or raises RejectError.
+Step = Callable[[Recording], Recording]
+
+
+def sift(recordings: Iterable[Recording], *steps: Step) -> Sifted:
+    """Takes each recording through all steps, in one pass."""
+    used, rejects, dropped = Packed[Recording](), [], Packed[Recording]()
     for recording in recordings:
-        problem = problem_of(recording)
-        if problem is None:
-            sifted.used.append(recording)
+        try:
+            for step in steps:
+                recording = step(recording)
+        except RejectError as error:
+            rejects.append(Reject(recording.id, "plan", error.reason, str(error)))
+            dropped.append(recording)
         else:
-            sifted.rejects.append(Reject(recording.id, "plan", *problem))
-            sifted.dropped.append(recording)
-    return sifted
+            used.append(recording)
+    return Sifted(used, rejects, dropped)

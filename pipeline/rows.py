@@ -12,8 +12,9 @@ from ..transforms.formats.samples import FULL_SCALE
 from ..transforms.rejects import Reason, Reject, RejectError, text
 from . import manifest as manifests
 from .match import Found
+from .packed import Packed
 from .recording import Interval, Recording, Said, member_id
-from .settings import Settings
+from .settings import Settings, SettingsError
 
 
 class Expander:
@@ -29,10 +30,11 @@ class Expander:
     def __init__(self, settings: Settings, manifest: manifests.Manifest | None):
         self._settings = settings
         self._manifest = manifest
-        self.recordings: list[Recording] = []
+        self.recordings: Packed[Recording] = Packed()
         self.rejects: list[Reject] = []
-        self.unread: list[tuple[bytes, Found]] = []
+        self.unread: Packed[tuple[bytes, Found]] = Packed()
         self.unlisted = 0
+        self._ids: set[bytes] = set()
 
     def add(self, found: Found, described: Sequence[Description | RejectError], beside: Said) -> None:
         """The recordings of one file.
@@ -72,8 +74,18 @@ class Expander:
         return rows
 
     def _reject(self, found: Found, name: bytes, error: RejectError) -> None:
+        self._refuse_shared_id(found, name)
         self.rejects.append(Reject(name, "plan", error.reason, str(error)))
         self.unread.append((name, found))
+
+    def _refuse_shared_id(self, found: Found, name: bytes) -> None:
+        if found.listed_as is None and found.dataset is None:
+            return  # paths differ
+        if name in self._ids:
+            raise SettingsError(
+                f"two recordings have the id {text(name)}: give each row of the manifest its own"
+            )
+        self._ids.add(name)
 
     def _reject_missing(
         self,
@@ -161,6 +173,7 @@ class Expander:
         except RejectError as error:
             self._reject(found, name, error)
             return
+        self._refuse_shared_id(found, name)
         if said.channel_names:
             description = dataclasses.replace(description, channel_names=said.channel_names)
         if not said.factors and settings.sensitivity is not None:

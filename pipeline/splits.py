@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import unicodedata
@@ -12,8 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..transforms.rejects import text
+from .packed import Packed, chunks
 from .recording import Recording
 from .split_settings import SPLIT_NAME, SplitSettings, as_text, fields_needed, fractions_of
 from .words import counted
@@ -46,7 +49,7 @@ class Assignment:
     Attributes:
       names: of the splits, sorted.
       split_of: index into names, int64 [recordings]; without meaning where a recording is cut by time.
-      groups: key of each recording's group.
+      groups: key of each recording's group, [recordings].
       ranges: recording to (split, lowest start, highest end) of its segments, where it is cut by time;
         in samples, at the dataset's rate, None for no bound.
       warnings: what the user should know.
@@ -54,16 +57,23 @@ class Assignment:
 
     names: list[str]
     split_of: np.ndarray
-    groups: list[bytes]
+    groups: Sequence[bytes]
     ranges: Mapping[int, list[TimeRange]]
     warnings: list[str]
+
+    @functools.cached_property
+    def group_of(self) -> tuple[np.ndarray, Sequence[bytes]]:
+        """Index of each recording's group, int64 [recordings], and the groups' keys."""
+        coded = pa.chunked_array([pa.array(some, pa.binary()) for some in chunks(self.groups)], pa.binary())
+        coded = coded.combine_chunks().dictionary_encode()
+        return coded.indices.to_numpy().astype(np.int64), coded.dictionary
 
     def only(self, kept: Sequence[int]) -> Assignment:
         """The same for some of the recordings."""
         return Assignment(
             self.names,
             self.split_of[kept],
-            [self.groups[index] for index in kept],
+            Packed(self.groups[index] for index in kept),
             {new: self.ranges[old] for new, old in enumerate(kept) if old in self.ranges},
             self.warnings,
         )
@@ -90,25 +100,26 @@ def assign_splits(
       SplitError: a recording lacks a field, or falls into no split.
     """
     fractions = fractions_of(settings.splits)
-    fixed = [recording.said.split for recording in recordings]
+    groups, chosen = Packed[bytes](), []
+    by_manifest = set()
     for recording in recordings:
-        if recording.said.split is not None and not SPLIT_NAME.fullmatch(recording.said.split):
+        known = _fields_of(recording, fields, settings)
+        groups.append(_group(recording, known, settings))
+        name = recording.said.split
+        by_manifest.add(name)
+        if name is not None and not SPLIT_NAME.fullmatch(name):
             raise SplitError(
-                f"{recording.said.split!r} cannot be a split's name (manifest, {text(recording.id)}): use letters, digits and _"
+                f"{name!r} cannot be a split's name (manifest, {text(recording.id)}): use letters, digits and _"
             )
-    names = sorted({*settings.splits, *(name for name in fixed if name is not None)})
-    if fixed and None not in fixed:  # the manifest decides all, so the settings' names mean nothing
-        names = sorted({str(name) for name in fixed})
-    known = _fields_of(recordings, fields, settings)
-    groups = [_group(recording, known[index], settings) for index, recording in enumerate(recordings)]
-    split_of = np.zeros(len(recordings), np.int64)
-    open_to_hash = []
-    for index, (name, values) in enumerate(zip(fixed, known, strict=True)):
-        chosen = name if name is not None else _by_value(values, settings)
-        if chosen is None:
-            open_to_hash.append(index)
-        else:
-            split_of[index] = names.index(chosen)
+        chosen.append(name if name is not None else _by_value(known, settings))
+    names = sorted({*settings.splits, *by_manifest} - {None})
+    if (
+        by_manifest and None not in by_manifest
+    ):  # the manifest decides all, so the settings' names mean nothing
+        names = sorted(by_manifest)
+    index_of = {name: index for index, name in enumerate(names)}
+    split_of = np.array([index_of.get(name, 0) for name in chosen], np.int64)
+    open_to_hash = [index for index, name in enumerate(chosen) if name is None]
     if open_to_hash and not fractions:
         raise SplitError(
             f"{len(open_to_hash)} recordings fall into no split, such as {text(recordings[open_to_hash[0]].id)}: "
@@ -116,7 +127,8 @@ def assign_splits(
         )
     if "time" in settings.split_by:
         ranges = _cut_by_time(recordings, groups, open_to_hash, fractions, names, sample_rate, gap)
-        return Assignment(names, split_of, groups, ranges, _torn(groups, split_of, names, set(open_to_hash)))
+        warnings = _torn(groups, split_of, names, open_to_hash, by_time=True)
+        return Assignment(names, split_of, groups, ranges, warnings)
     if settings.stratify and open_to_hash and all(recordings[index].label is None for index in open_to_hash):
         raise SplitError(
             "stratify shares each label's groups, and there are no labels: set label_from or a manifest"
@@ -124,37 +136,35 @@ def assign_splits(
     positions = _positions(recordings, groups, open_to_hash, settings)
     ordered = sorted(fractions)
     edges = np.cumsum([fractions[name] for name in ordered])
-    for index, position in zip(open_to_hash, positions, strict=True):
-        place = min(int(np.searchsorted(edges, position, side="right")), len(edges) - 1)
-        split_of[index] = names.index(ordered[place])
-    return Assignment(names, split_of, groups, {}, _torn(groups, split_of, names, set()))
+    places = np.minimum(np.searchsorted(edges, positions, side="right"), len(edges) - 1)
+    split_of[open_to_hash] = np.array([index_of.get(name, 0) for name in ordered], np.int64)[places]
+    return Assignment(
+        names, split_of, groups, {}, _torn(groups, split_of, names, open_to_hash, by_time=False)
+    )
 
 
 def _fields_of(
-    recordings: Sequence[Recording], fields: Callable[[Recording], Mapping[str, Any]], settings: SplitSettings
-) -> list[dict[str, str]]:
+    recording: Recording, fields: Callable[[Recording], Mapping[str, Any]], settings: SplitSettings
+) -> dict[str, str]:
     """The fields that decide, as text."""
     needed = sorted(fields_needed(settings))
     if not needed:
-        return [{}] * len(recordings)
-    found = []
-    for recording in recordings:
-        known = {
-            **fields(recording),
-            "label": recording.label,
-            "split": recording.said.split,
-            "group": recording.said.group,
-        }
-        values = {name: as_text(known[name]) for name in needed if known.get(name) is not None}
-        if len(values) < len(needed):
-            lacking = next(name for name in needed if name not in values)
-            others = sorted(name for name, value in known.items() if value is not None)
-            raise SplitError(
-                f"{text(recording.id)} has no field {lacking}, which splits need: name one of "
-                f"{', '.join(others) or 'none'}, or get it by fields_from=path:REGEX or a manifest"
-            )
-        found.append(values)
-    return found
+        return {}
+    known = {
+        **fields(recording),
+        "label": recording.label,
+        "split": recording.said.split,
+        "group": recording.said.group,
+    }
+    values = {name: as_text(known[name]) for name in needed if known.get(name) is not None}
+    if len(values) < len(needed):
+        lacking = next(name for name in needed if name not in values)
+        others = sorted(name for name, value in known.items() if value is not None)
+        raise SplitError(
+            f"{text(recording.id)} has no field {lacking}, which splits need: name one of "
+            f"{', '.join(others) or 'none'}, or get it by fields_from=path:REGEX or a manifest"
+        )
+    return values
 
 
 def _group(recording: Recording, values: Mapping[str, str], settings: SplitSettings) -> bytes:
@@ -175,11 +185,16 @@ def _by_value(values: Mapping[str, str], settings: SplitSettings) -> str | None:
     return None
 
 
-def _torn(groups: list[bytes], split_of: np.ndarray, names: list[str], by_time: set[int]) -> list[str]:
+def _torn(
+    groups: Sequence[bytes], split_of: np.ndarray, names: list[str], open_to_hash: list[int], *, by_time: bool
+) -> list[str]:
     """A warning where fixed splits tear groups apart."""
+    if len(open_to_hash) == len(groups):
+        return []
+    is_open = set(open_to_hash)
     where: dict[bytes, set[str]] = defaultdict(set)
     for index, (group, split) in enumerate(zip(groups, split_of.tolist(), strict=True)):
-        where[group].add("those cut by time" if index in by_time else names[split])
+        where[group].add("those cut by time" if by_time and index in is_open else names[split])
     torn = sorted(group for group, found in where.items() if len(found) > 1)
     if not torn:
         return []
@@ -195,18 +210,18 @@ def show_group(group: bytes) -> str:
 
 
 def _positions(
-    recordings: Sequence[Recording], groups: list[bytes], chosen: list[int], settings: SplitSettings
-) -> list[float]:
+    recordings: Sequence[Recording], groups: Sequence[bytes], chosen: list[int], settings: SplitSettings
+) -> np.ndarray:
     """Where each recording's group stands between 0 and 1: its hash, or its rank within its label."""
     salt = b"split:%d\0" % settings.seed
-    hashes = {group: salted_hash(salt + group) for group in {groups[index] for index in chosen}}
     if not settings.stratify:
-        return [float(np.uint64(hashes[groups[index]]).astype(np.float64) / 2.0**64) for index in chosen]
+        hashes = np.fromiter((salted_hash(salt + groups[index]) for index in chosen), np.uint64, len(chosen))
+        return hashes.astype(np.float64) / 2.0**64
     labels: dict[bytes, Counter[str]] = defaultdict(Counter)
     for index in chosen:
         labels[groups[index]][recordings[index].label or ""] += 1
     by_label: dict[str, list[bytes]] = defaultdict(list)
-    for group in sorted(labels, key=lambda group: (hashes[group], group)):
+    for group in sorted(labels, key=lambda group: (salted_hash(salt + group), group)):
         counter = labels[group]
         by_label[min(counter, key=lambda label: (-counter[label], label))].append(group)
     rank = {
@@ -214,12 +229,12 @@ def _positions(
         for members in by_label.values()
         for place, group in enumerate(members)
     }
-    return [rank[groups[index]] for index in chosen]
+    return np.array([rank[groups[index]] for index in chosen])
 
 
 def _cut_by_time(
     recordings: Sequence[Recording],
-    groups: list[bytes],
+    groups: Sequence[bytes],
     chosen: list[int],
     fractions: Mapping[str, float],
     names: list[str],

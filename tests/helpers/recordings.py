@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ def recording(
     said: Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
     channel_names: tuple[str, ...] = (),
+    lists: Sequence[tuple[int, ...]] = ((0,),),
     **more: Any,
 ) -> Recording:
-    """One recording; `said` and `fields` are what a manifest says of it."""
+    """One recording; `said` and `fields` are what a manifest says of it, `lists` the channels of its examples."""
     path = name if isinstance(name, bytes) else name.encode()
     found = Found(path, b"/not/there/" + path, 4 * frames * channels, 5, "raw")
     description = Description(
@@ -48,6 +49,7 @@ def recording(
         "said": Said(fields=dict(fields or {}), **(said or {})),
         "sample_rate": rate,
         "region": region or (0, frames),
+        "channels": tuple(lists),
     }
     return Recording(**known | more)
 

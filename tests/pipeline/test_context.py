@@ -6,8 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spectrabeam.pipeline.context import context_of, reject_bad_targets, stacked_channels
+from spectrabeam.pipeline.chosen_channels import stacked_channels
+from spectrabeam.pipeline.context import context_of, usual_target, with_target
+from spectrabeam.pipeline.recording import sift
 from spectrabeam.pipeline.settings import SettingsError
+from spectrabeam.pipeline.totals import totals_of
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import settings
@@ -17,7 +20,9 @@ PLAIN = {"channel", "recording", "sample_rate", "spectrum", "start", "valid"}
 
 
 def context(recordings, columns=(), names=(), labelled=False, **values):
-    return context_of(recordings, columns, list(names), settings(**values), labelled=labelled)
+    has_times = totals_of(recordings, 1000.0).has_times
+    chosen = settings(**values)
+    return context_of(recordings, columns, list(names), chosen, labelled=labelled, has_times=has_times)
 
 
 def carried(*given):
@@ -138,21 +143,19 @@ def test_a_column_of_lists_is_a_target_of_their_length():
 def test_recordings_whose_target_is_not_as_long_as_most_or_not_finite_are_rejects():
     fields = [{"y": [1, 2]}, {"y": [3, 4]}, {"y": [5]}, {"y": [1, "x"]}, {}, {"y": [1, "inf"]}]
     recordings = [recording(str(number), fields=values) for number, values in enumerate(fields)]
-    sifted = reject_bad_targets(recordings, settings(target_columns="y", manifest="m.csv"))
+    chosen = settings(target_columns="y", manifest="m.csv")
+    sifted = sift(recordings, with_target(usual_target(recordings, chosen), chosen))
     assert [each.id for each in sifted.used] == [b"0", b"1"]
     assert [each.id for each in sifted.dropped] == [b"2", b"3", b"4", b"5"]
     assert {reject.reason for reject in sifted.rejects} == {Reason.TARGET_MISMATCH}
     assert sifted.rejects[0].message == (
         "target_columns=y give [5.0], and 2 finite numbers are expected: correct its row in the manifest"
     )
-    assert reject_bad_targets(recordings, settings()).used == recordings
 
 
 def test_a_target_of_padded_numbers_is_a_number():
-    sifted = reject_bad_targets(
-        [recording(fields={"y": "007"})], settings(target_columns="y", manifest="m.csv")
-    )
-    assert sifted.rejects == []
+    one = recording(fields={"y": "007"})
+    assert with_target(1, settings(target_columns="y", manifest="m.csv"))(one) == one
 
 
 def test_times_are_in_an_example_where_any_recording_has_one():
@@ -175,10 +178,10 @@ def test_stacks_have_an_axis_of_channels_and_no_channel():
 
 
 def test_stacked_are_the_channels_of_most_recordings():
-    lists = [[(0, 1)], [(0, 1, 2)], [(2, 3)]]
-    assert stacked_channels(lists, settings(channels="stack")) == 2
-    assert stacked_channels(lists, settings(channels="mix")) is None
-    assert stacked_channels([[(0, 1, 2)], [(0, 1)]], settings(channels="stack")) == 2  # a draw: the fewer
+    two, three, other_two = (recording(lists=[stack]) for stack in ((0, 1), (0, 1, 2), (2, 3)))
+    assert stacked_channels([two, three, other_two], settings(channels="stack")) == 2
+    assert stacked_channels([two, three, other_two], settings(channels="mix")) is None
+    assert stacked_channels([three, two], settings(channels="stack")) == 2  # a draw: the fewer
 
 
 def test_values_fit_the_types_that_are_stored():

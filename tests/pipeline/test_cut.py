@@ -1,5 +1,6 @@
 """Recordings to blocks: regions, labels of parts, resampled lengths, channels, and the order of the dataset."""
 
+import dataclasses
 import hashlib
 
 import numpy as np
@@ -20,8 +21,12 @@ from tests.helpers.recordings import recording
 def cut(recordings, channels=None, splits=None, names=(), rate=1000.0, **values):
     split_of = np.zeros(len(recordings), np.int64) if splits is None else np.array(splits)
     chosen = Assignment(["a", "b"], split_of, [each.id for each in recordings], {}, [])
-    lists = [[(0,)]] * len(recordings) if channels is None else channels
-    return cut_all(recordings, lists, chosen, list(names), rate, settings(**values))
+    if channels is not None:
+        recordings = [
+            dataclasses.replace(each, channels=lists)
+            for each, lists in zip(recordings, channels, strict=True)
+        ]
+    return cut_all(recordings, chosen, list(names), rate, settings(**values))
 
 
 def segments(cuts, hop=L):

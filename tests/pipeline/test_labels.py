@@ -2,8 +2,10 @@
 
 import pytest
 
-from spectrabeam.pipeline.labels import Facts, class_names, has_labels, label_all
+from spectrabeam.pipeline.labels import Facts, class_names, has_labels, with_label
 from spectrabeam.pipeline.recording import Interval
+from spectrabeam.pipeline.recording import sift as sift_all
+from spectrabeam.pipeline.totals import totals_of
 from spectrabeam.transforms.elements import Origin
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import settings
@@ -65,7 +67,7 @@ def test_a_group_that_took_no_part_in_the_match_is_no_field():
 
 
 def sift(recordings, **values):
-    sifted = label_all(recordings, settings(**values))
+    sifted = sift_all(recordings, with_label(settings(**values)))
     return (
         {each.id.decode(): each.label for each in sifted.used},
         {each.recording.decode(): (each.reason, each.message) for each in sifted.rejects},
@@ -117,10 +119,9 @@ def test_a_row_of_a_manifest_without_a_label_is_told_as_such():
 
 def test_labelled_parts_with_other_names_are_left_out():
     parts = (Interval(0, 5, "x"), Interval(5, 9, "y"))
-    (used,), _, _ = label_all([recording(intervals=parts)], settings(manifest="m", label_names="y,z"))
-    assert used.intervals == (Interval(5, 9, "y"),)
-    (used,), _, _ = label_all([recording(intervals=parts)], settings(manifest="m"))
-    assert used.intervals == parts
+    one = recording(intervals=parts)
+    assert with_label(settings(manifest="m", label_names="y,z"))(one).intervals == (Interval(5, 9, "y"),)
+    assert with_label(settings(manifest="m"))(one).intervals == parts
 
 
 def test_classes_are_the_given_ones_or_those_found_sorted():
@@ -130,14 +131,18 @@ def test_classes_are_the_given_ones_or_those_found_sorted():
         recording("c"),
         recording("d", intervals=(Interval(0, 1, "0"), Interval(1, 2, "9"))),
     ]
-    assert class_names(recordings, settings()) == ["0", "10", "9"]
-    assert class_names(recordings, settings(label_names="9,none,10")) == ["9", "none", "10"]
-    assert class_names([], settings()) == []
+    assert class_names(totals_of(recordings, 1000.0).labels, settings()) == ["0", "10", "9"]
+    assert class_names(totals_of(recordings, 1000.0).labels, settings(label_names="9,none,10")) == [
+        "9",
+        "none",
+        "10",
+    ]
+    assert class_names(set(), settings()) == []
 
 
 def test_classes_of_several_labels_are_all_that_are_named():
     recordings = [recording("a", said={"labels": ("x", "z")}), recording("b", said={"labels": ("y",)})]
-    assert class_names(recordings, settings()) == ["x", "y", "z"]
+    assert class_names(totals_of(recordings, 1000.0).labels, settings()) == ["x", "y", "z"]
 
 
 def test_there_are_labels_where_a_setting_or_a_column_gives_them():

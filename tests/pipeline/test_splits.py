@@ -287,7 +287,7 @@ def segments(recordings, rate=1000.0, **values):
     chosen = settings(split_by="time", **values)
     fields = Facts(chosen).fields
     result = assign_splits(recordings, fields, chosen, sample_rate=rate, gap=chosen.segment_length)
-    cuts = cut_all(recordings, [[(0,)]] * len(recordings), result, [], rate, chosen)
+    cuts = cut_all(recordings, result, [], rate, chosen)
     found_ = []
     columns = (cuts.owner, cuts.split, cuts.starts, cuts.counts)
     for owner, split, start, count in zip(*(each.tolist() for each in columns), strict=True):
