@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..transforms.rejects import Reject, text
 from .cut import Cuts
@@ -86,7 +87,10 @@ def planned_ledger(
         by_chunks(lambda some, _: _table(_file_columns(some)), unread),
         by_chunks(lambda some, _: _table({"id": [text(each.recording) for each in some]}), rejects),
     ]
-    return pa.concat_tables(tables).sort_by("id").combine_chunks()
+    ledger = pa.concat_tables(tables)
+    ids = ledger.column("id")
+    is_sorted = pc.all(pc.less_equal(ids[:-1], ids[1:])).as_py()  # as it mostly is: sorting takes a copy
+    return ledger if is_sorted is not False else ledger.sort_by("id")
 
 
 def _split_names(count: int, splits: Assignment, cuts: Cuts) -> list[str | None]:

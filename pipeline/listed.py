@@ -46,7 +46,6 @@ def match_listed(
             found.append(dataclasses.replace(known, listed_as=name))
         else:
             rejects.append(known)
-    _refuse_aliases(found)
     listed = {item.uri for item in found}
     rest = sum(1 for item in matched.found if item.uri not in listed)
     left_out = {**matched.left_out, **({"files not in the manifest": rest} if rest else {})}
@@ -55,8 +54,12 @@ def match_listed(
     return Matches(found, rejects, dict(sorted(left_out.items())))
 
 
-def _refuse_aliases(found: Sequence[Found]) -> None:
-    """One file under two names would be two recordings of the same samples."""
+def refuse_aliases(found: Sequence[Found]) -> None:
+    """One file under two names would be two recordings of the same samples.
+
+    Raises:
+      NoMatchError: there is one.
+    """
     names: dict[bytes, str] = {}
     for item in found:
         name = str(item.listed_as)

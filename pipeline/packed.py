@@ -107,7 +107,7 @@ def by_chunks(rows: Callable[[list[Item], int], pa.Table], items: Iterable[Item]
     for some in chunks(items):
         tables.append(rows(some, first))
         first += len(some)
-    return pa.concat_tables(tables or [rows([], 0)]).combine_chunks()
+    return pa.concat_tables(tables or [rows([], 0)])
 
 
 def _pack(items: list[Any]) -> bytes:

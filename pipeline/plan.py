@@ -18,7 +18,7 @@ from .describe import describe
 from .duplicates import find_duplicates
 from .labels import Facts, class_names, has_labels, with_label
 from .ledger import planned_ledger
-from .listed import match_listed
+from .listed import match_listed, refuse_aliases
 from .match import Matches, match
 from .packed import Packed
 from .pairs import find_partners, with_partner
@@ -88,6 +88,7 @@ def plan_inputs(settings: Settings, output: str | None) -> Plan:
         return make_plan(match(settings.input, settings, output), settings)
     manifest = manifests.load_manifest(settings.manifest, settings.manifest_times)
     matches = match_listed(manifest.rows, settings.input, manifest.folder, settings, output)
+    refuse_aliases(matches.found)
     return make_plan(matches, settings, manifest)
 
 

@@ -55,7 +55,7 @@ def source_table(
         }
         return pa.table(columns)
 
-    return by_chunks(rows, recordings)
+    return by_chunks(rows, recordings).combine_chunks()  # since parts take rows here and there
 
 
 def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:

@@ -148,6 +148,16 @@ def test_one_file_under_two_names_is_refused(tmp_path):
     assert "names one file as a.raw and as" in refused.err
 
 
+def test_a_target_may_be_named_in_two_ways(tmp_path):
+    for name in "abc":
+        write_raw(tmp_path / f"{name}.raw", noise(L, ord(name)))
+    rows = [{"uri": "a.raw", "target": "c.raw"}, {"uri": "b.raw", "target": f"{tmp_path}/c.raw"}]
+    manifest = write_manifest(tmp_path / "m.jsonl", *rows)
+    extract("--manifest", manifest, "--output", tmp_path / "out", *RAW)
+    for each in read_examples(tmp_path / "out"):
+        np.testing.assert_array_equal(each["target_waveform"], noise(L, ord("c")))
+
+
 def test_parts_that_share_samples_in_two_splits_are_told(tmp_path):
     write_raw(tmp_path / "a.raw", noise(4 * L))
     rows = [
