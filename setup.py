@@ -8,6 +8,7 @@ from setuptools import setup
 FOLDERS = {
     "spectrabeam.pipeline": "pipeline",
     "spectrabeam.transforms": "transforms",
+    "spectrabeam.transforms.features": "transforms/features",
     "spectrabeam.transforms.formats": "transforms/formats",
     **{
         f"spectrabeam.transforms.formats.{kind}": f"transforms/formats/{kind}"
@@ -54,7 +55,14 @@ setup(
         **FORMATS,
         "formats": ALL_FORMATS,
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
-        "dev": ["basedpyright", "hypothesis>=6.100", "pytest>=8", "ruff>=0.12", *ALL_FORMATS],
+        "dev": [
+            "basedpyright",
+            "hypothesis>=6.100",
+            "librosa>=0.11",
+            "pytest>=8",
+            "ruff>=0.12",
+            *ALL_FORMATS,
+        ],
         "bench": ["psutil>=5.9"],
     },
     classifiers=[

@@ -20,9 +20,10 @@ def build(
     todo: list[int],
     specs: Mapping[str, FeatureSpec],
     settings: Settings,
+    sample_rate: float,
 ) -> None:
     """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
-    extract = ExtractShard(layout.root, settings, specs, fingerprint(content_settings(settings)))
+    extract = ExtractShard(layout.root, settings, specs, fingerprint(content_settings(settings)), sample_rate)
     done = (
         pipeline
         | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number

@@ -36,6 +36,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": _metavar(field.name)}
         if field.name == "input":
             options |= {"nargs": "+", "action": "extend"}
+        elif field.name == "band":
+            options |= {"nargs": "+", "metavar": ("LOW", "HIGH")}
         elif _default(field.name) is False:
             options |= {"nargs": "?", "const": _extra(field.name)["const"]}
         parser.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
@@ -150,11 +152,18 @@ def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if not path:
         return message
+    kind = frontend.KINDS.get(path[2]) if path[0] == "features" and len(path) > 2 else None
+    if kind is not None:  # of a union; the user did not write it there
+        del path[2]
     name = ".".join(path) if path[0] in _NESTED else path[0]
     where = sources.get(path[0], "")
     if problem["type"] == "unexpected_keyword_argument":
-        known = [field.name for field in dataclasses.fields(frontend.LogSpectrum)]  # type: ignore[arg-type]
+        known = [field.name for field in dataclasses.fields(kind or frontend.LogSpectrum)]
         return f"{name}: no such setting{where}{suggest(path[-1], known)}"
+    if problem["type"] == "union_tag_not_found":
+        return f"{name}{where}: set its kind, such as kind: log_spectrum"
+    if problem["type"] == "union_tag_invalid":
+        return f"{name}{where}: {frontend.unknown_kind(problem['ctx']['tag'])}"
     if problem["type"] == "value_error":
         return f"{name}{where}: {message}"
     value = problem.get("input")

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..transforms import frontend, schema
+from ..transforms.features.base import Feature
 from ..transforms.rejects import Reason, RejectError
 from .labels import Facts
 from .recording import Recording, Step
@@ -43,11 +44,14 @@ class Context:
     paired: bool
     warnings: Sequence[str] = ()
 
-    def specs(self, settings: Settings, stacked: int | None) -> dict[str, schema.FeatureSpec]:
+    def specs(
+        self, features: Mapping[str, Feature], settings: Settings, stacked: int | None
+    ) -> dict[str, schema.FeatureSpec]:
         """Every key of the examples.
 
         Args:
-          settings: features and what is kept.
+          features: by key.
+          settings: what is kept.
           stacked: channels of an example, or None where it is of one.
         """
         small = dict(self.small)
@@ -57,9 +61,7 @@ class Context:
             small["start_time_ns"] = "int64"
         specs = schema.context_specs(small, channel=stacked is None)
         front = () if stacked is None else (stacked,)
-        for key, spec in frontend.feature_specs(
-            frontend.feature_settings(settings), settings.segment_length
-        ).items():
+        for key, spec in frontend.feature_specs(features).items():
             specs[key] = dataclasses.replace(spec, shape=(*front, *spec.shape))
         waveform = (*front, settings.segment_length)
         if settings.keep_waveform:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from ..transforms import parts, schema
 from ..transforms.dataset import Layout, tensorflow_compression
 from ..transforms.device import load_tensorflow
 from ..transforms.elements import Block
-from ..transforms.frontend import feature_settings
+from ..transforms.frontend import build_features, feature_settings
 from ..transforms.rejects import text
 from .byteorder import maybe_byteswapped
 from .plan import Plan, plan_inputs
@@ -56,7 +55,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
     most = min(_TRIAL_SEGMENTS, max(1, _TRIAL_BYTES // (4 * settings.segment_length)))
     enough = 1 + int((blocks.column("count").to_numpy().cumsum() < most).sum())
     blocks = blocks.slice(0, enough)
-    frontend = CompiledFrontend(settings, settings.segment_length)
+    frontend = CompiledFrontend(settings, settings.segment_length, plan.sample_rate)
     with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
         layout = Layout(folder)
         os.makedirs(layout.sidecars)
@@ -77,7 +76,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
             )
             seconds = time.perf_counter() - began
         warnings = _byte_order(parts.read_part(name).blocks, settings)
-        warnings += _near_epsilon(layout.shard(shard.name), plan.specs, settings)
+        warnings += _near_epsilon(layout.shard(shard.name), plan, settings)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
     rate = done / seconds
     rejected = sum(line["segments"] for line in sidecar["rejects"])
@@ -103,11 +102,11 @@ def _byte_order(blocks: list[Block], settings: Settings) -> list[str]:
     return [warning for warning in found if warning][:1]
 
 
-def _near_epsilon(path: str, every: Mapping[str, schema.FeatureSpec], settings: Settings) -> list[str]:
+def _near_epsilon(path: str, plan: Plan, settings: Settings) -> list[str]:
     """A warning for each feature of which ε, not the data, decides most values."""
     tf = load_tensorflow()
-    features = feature_settings(settings)
-    specs = {key: spec for key, spec in every.items() if key in features}
+    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
+    specs = {key: spec for key, spec in plan.specs.items() if key in features}
     if not specs:
         return []
     records = tf.data.TFRecordDataset(path, tensorflow_compression(settings.compression))
@@ -116,7 +115,7 @@ def _near_epsilon(path: str, every: Mapping[str, schema.FeatureSpec], settings: 
         return []
     values = tf.io.parse_example(batch, schema.parse_spec(specs))
     return [
-        warning
+        f"{key}: {warning}"
         for key, feature in features.items()
-        if (warning := feature.near_epsilon(key, values[key].numpy()))
+        if (warning := feature.near_epsilon(values[key].numpy()))
     ]

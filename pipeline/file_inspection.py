@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from ..transforms.features.base import hidden_by
+from ..transforms.features.spectrum import LogSpectrum
 from ..transforms.formats.choose import Readers, open_recording
 from ..transforms.frontend import feature_settings
 from ..transforms.rejects import RejectError, text
@@ -136,7 +138,8 @@ def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:
     segment = samples[: settings.segment_length].astype(np.float64)
     magnitude = np.abs(np.fft.rfft(segment, settings.segment_length))
     warnings = (
-        feature.near_epsilon(key, np.log(magnitude + feature.epsilon))
-        for key, feature in feature_settings(settings).items()
+        (key, hidden_by(kind.epsilon)(np.log(magnitude + kind.epsilon)))
+        for key, kind in feature_settings(settings).items()
+        if isinstance(kind, LogSpectrum)
     )
-    return [warning for warning in warnings if warning]
+    return [f"{key}: {warning}" for key, warning in warnings if warning]

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ..transforms import frontend, rejects
 from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
+from ..transforms.features.base import Feature
 from .ledger import completed
 from .settings import Settings
 
@@ -42,7 +43,7 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     replace_file(layout.rejects, rejects.to_lines(lines).encode(), layout.temporary)
     _write_ledger(layout, ledger)
     _judge(layout, counts, lines, settings.max_reject_fraction)
-    _export_frontend(layout, settings)
+    _export_frontend(layout, settings, plan["sample_rate"])
     metadata = _metadata(plan, sidecars, counts, settings)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(layout.outcome)
@@ -149,13 +150,19 @@ def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
     replace_file(layout.ledger, sink.getvalue().to_pybytes(), layout.temporary)
 
 
-def _export_frontend(layout: Layout, settings: Settings) -> None:
-    features = frontend.feature_settings(settings)
+def _features(settings: Settings, sample_rate: float) -> dict[str, Feature]:
+    kinds = frontend.feature_settings(settings)
+    return frontend.build_features(kinds, settings.segment_length, sample_rate) if sample_rate else {}
+
+
+def _export_frontend(layout: Layout, settings: Settings, sample_rate: float) -> None:
+    features = _features(settings, sample_rate)
     if not features:
         return
     temporary = os.path.join(layout.temporary, f"frontend.{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    frontend.save_module(frontend.make_module(features, settings.segment_length), temporary)
+    module = frontend.make_module(features, settings.segment_length, settings.precision)
+    frontend.save_module(module, temporary, with_valid=frontend.needs_valid(features))
     shutil.rmtree(layout.frontend, ignore_errors=True)
     os.replace(temporary, layout.frontend)
 
@@ -165,6 +172,7 @@ def _metadata(
 ) -> dict[str, Any]:
     """The content of spectrabeam.json: only what follows from input, settings and versions."""
     features = frontend.feature_settings(settings)
+    sample_rate = plan["sample_rate"]
     splits: dict[str, dict[str, Any]] = {name: {"examples": 0, "shards": []} for name in plan["splits"]}
     for planned, sidecar in zip(plan["shards"], sidecars, strict=True):
         split = splits[_name(planned["shard"]).split]
@@ -186,7 +194,7 @@ def _metadata(
         "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
         "computed_by": [dict(pairs) for pairs in sorted(computed_by)],
-        "frontend": frontend.frontend_id(features, settings.segment_length),
+        "frontend": frontend.frontend_id(features, settings.segment_length, sample_rate, settings.precision),
         "compression": settings.compression,
         "sample_rate": plan["sample_rate"],
         "segment_length": settings.segment_length,
@@ -195,10 +203,7 @@ def _metadata(
         "unit": plan["unit"],
         "channels": settings.channels,
         "features": plan["features"],
-        "axes": {
-            key: feature.axes(settings.segment_length, plan["sample_rate"])
-            for key, feature in features.items()
-        },
+        "axes": {key: feature.axes for key, feature in _features(settings, sample_rate).items()},
         "label_names": plan["label_names"],
         "counts": counts,
         "splits": splits,

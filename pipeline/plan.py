@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from ..transforms import schema
 from ..transforms.channels import parse_channels
+from ..transforms.features.base import Feature
+from ..transforms.frontend import build_features, feature_settings
 from ..transforms.rejects import Reject
 from . import manifest as manifests
 from .chosen_channels import stacked_channels, with_as_many_channels, with_channels
@@ -26,7 +28,7 @@ from .plan_checks import Table, tabulate, warnings_of
 from .plan_tables import block_table, part_table, shard_names, source_table
 from .rates import choose_rate, with_rate
 from .recording import Recording, Sifted, sift
-from .settings import Settings
+from .settings import Settings, SettingsError
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits
 from .totals import totals_of
@@ -110,7 +112,8 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     has_classes = labelled or "labels" in columns
     names = class_names(totals.labels, settings) if has_classes else []
     context = context_of(recordings, columns, names, settings, labelled=labelled, has_times=totals.has_times)
-    specs = context.specs(settings, stacked_channels(recordings, settings))
+    features = _features(sample_rate, settings)
+    specs = context.specs(features, settings, stacked_channels(recordings, settings))
     cuts = cut_all(recordings, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
     shown = names if labelled else []  # of several labels a recording has, none is its class
@@ -209,6 +212,16 @@ def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Ass
     chosen.keep(sifted)
     chosen.warnings += warnings
     return splits.only(kept), chosen
+
+
+def _features(sample_rate: float, settings: Settings) -> dict[str, Feature]:
+    """What is computed; nothing where no recording tells the rate."""
+    if not sample_rate:
+        return {}
+    try:
+        return build_features(feature_settings(settings), settings.segment_length, sample_rate)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _asks_for_attributes(settings: Settings) -> bool:

@@ -104,10 +104,7 @@ class Settings(SplitSettings, LabelSettings, ShardSettings):
             raise ValueError(
                 f"target_columns={','.join(self.target_columns)} are columns of a manifest: set it"
             )
-        if self.features is not None and self.epsilon is not None:
-            raise ValueError(
-                "epsilon: is a flag of the default spectrum; where features is given, set it in its mapping"
-            )
+        frontend.feature_settings(self)
         if 4 * self.batch_size * self.segment_length > _MOST_BATCH_BYTES:
             raise ValueError(
                 f"batch_size={self.batch_size} segments of segment_length={self.segment_length} take "
@@ -131,7 +128,7 @@ def content_settings(settings: Settings) -> dict[str, Any]:
     if "time" in settings.split_by or any(isinstance(share, dict) for share in settings.splits.values()):
         content["splits"] = [[name, share] for name, share in content["splits"].items()]
     content["features"] = frontend.settings_json(frontend.feature_settings(settings))
-    content["epsilon"] = None
+    content |= dict.fromkeys(frontend.FEATURE_FLAGS)
     content["duplicates"] = "reject" if settings.duplicates == "reject" else "off"
     return content
 

@@ -70,11 +70,7 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
         + (f", in {metadata['unit']}" if metadata.get("unit") else ""),
     ]
     for key, axes in metadata["axes"].items():
-        for axis in axes:
-            last = axis["first"] + axis["step"] * (axis["count"] - 1)
-            lines.append(
-                f"Axis        {key}: {axis['name']} from {axis['first']:g} to {last:g} {axis['unit']} in steps of {axis['step']:g}"
-            )
+        lines += [f"Axis        {key}: {_axis(axis)}" for axis in axes]
     if labels is not None:
         lines.append(f"Labels      {', '.join(f'{index} {name}' for index, name in enumerate(labels))}")
     lines.append(
@@ -82,6 +78,18 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
     )
     lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
     return "\n".join(lines)
+
+
+def _axis(axis: Mapping[str, Any]) -> str:
+    if "values" not in axis:
+        last = axis["first"] + axis["step"] * (axis["count"] - 1)
+        return (
+            f"{axis['name']} from {axis['first']:g} to {last:g} {axis['unit']} in steps of {axis['step']:g}"
+        )
+    values = axis["values"]
+    if isinstance(values[0], str):
+        return f"{axis['name']} {', '.join(values)}"
+    return f"{axis['name']}, {len(values)} from {values[0]:g} to {values[-1]:g} {axis['unit']}"
 
 
 def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:

@@ -232,6 +232,14 @@ def by_example(rows: np.ndarray, batch: Batch) -> np.ndarray:
     return rows[: examples * batch.rows].reshape(examples, batch.rows, *rows.shape[1:])
 
 
+def valid_rows(batch: Batch) -> np.ndarray:
+    """Real samples of each row, int64 [rows]; 0 for rows that are masked out."""
+    found = np.zeros(len(batch.waveform), np.int64)
+    valid = np.asarray(batch.context["valid"]) * batch.mask
+    found[: len(valid) * batch.rows] = np.repeat(valid, batch.rows)
+    return found
+
+
 def _explain(error: Exception) -> tuple[Reason, str]:
     if isinstance(error, RejectError):
         return error.reason, str(error)

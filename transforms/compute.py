@@ -16,9 +16,6 @@ from .frontend import FrontendSettings
 
 logger = logging.getLogger(__name__)
 
-# XLA and plain TensorFlow differ in the last bits; both stay within 4e-7 of a row's largest magnitude.
-JIT_TOLERANCE = 1e-6
-
 
 @dataclasses.dataclass(frozen=True)
 class Computed:
@@ -46,9 +43,12 @@ class CompiledFrontend:
       traces: how often the graph was traced; 1 for the whole life of the process.
     """
 
-    def __init__(self, settings: FrontendSettings, segment_length: int):
+    def __init__(self, settings: FrontendSettings, segment_length: int, sample_rate: float):
         tf = device.load_tensorflow()
-        self._features = frontend.feature_settings(settings)
+        self._features = frontend.build_features(
+            frontend.feature_settings(settings), segment_length, sample_rate
+        )
+        self._precision = settings.precision
         self._shape = (settings.batch_size, segment_length)
         self._device = device.set_up(settings.device)
         self.threads = len(os.sched_getaffinity(0)) if self._device == "/CPU:0" else 2
@@ -70,8 +70,13 @@ class CompiledFrontend:
             "machine": platform.machine(),
         }
 
-    def __call__(self, waveform: np.ndarray) -> Computed:
-        """Runs the graph on float32 [batch_size, segment_length]; `waveform` is not needed afterwards."""
+    def __call__(self, waveform: np.ndarray, valid: np.ndarray | None = None) -> Computed:
+        """Runs the graph.
+
+        Args:
+          waveform: float32 [batch_size, segment_length], not needed afterwards.
+          valid: int64 [batch_size], real samples of each row; all of them if not given.
+        """
         assert waveform.shape == self._shape
         assert waveform.dtype == np.float32
         tf = device.load_tensorflow()
@@ -83,7 +88,9 @@ class CompiledFrontend:
                 if aligned
                 else tf.constant(waveform)
             )
-            features, row_sums = self._run(tensor)
+            if valid is None:
+                valid = np.full(self._shape[:1], self._shape[1], np.int64)
+            features, row_sums = self._run(tensor, tf.constant(valid))
         if self._device != "/CPU:0":
             features = {key: value.cpu() for key, value in features.items()}
         arrays = {key: np.asarray(memoryview(value)) for key, value in features.items()}
@@ -93,36 +100,42 @@ class CompiledFrontend:
         tf = device.load_tensorflow()
         self.traces = 0
 
-        def graph(waveform: Any) -> tuple[dict[str, Any], Any]:
+        def graph(waveform: Any, valid: Any) -> tuple[dict[str, Any], Any]:
             self.traces += 1  # runs while tracing only
-            features = frontend.compute_features(self._features, waveform)
+            features = frontend.compute_features(self._features, waveform, valid, self._precision)
+            features = {key: tf.cast(values, tf.float32) for key, values in features.items()}
             row_sums = tf.reduce_sum(waveform, axis=1)
             for values in features.values():
                 row_sums += tf.reduce_sum(values, axis=list(range(1, len(values.shape))))
             return features, row_sums
 
-        signature = [tf.TensorSpec(self._shape, tf.float32, name="waveform")]
+        signature = [
+            tf.TensorSpec(self._shape, tf.float32, name="waveform"),
+            tf.TensorSpec(self._shape[:1], tf.int64, name="valid"),
+        ]
         with tf.device(self._device):
             return tf.function(
                 graph, input_signature=signature, jit_compile=jit, autograph=False
             ).get_concrete_function()
 
     def _agrees_with_plain(self) -> bool:
-        """Whether XLA compiles the graph here, and gives plain TensorFlow's magnitudes for noise, a sine and silence."""
+        """Whether XLA compiles the graph here, and gives plain TensorFlow's values for noise, a sine in it, and silence."""
         tf = device.load_tensorflow()
         rows, length = self._shape
         probe = np.random.default_rng(0).standard_normal(self._shape, np.float32)
         probe[0] = 0
-        probe[rows // 2] = np.sin(np.arange(length) * (0.1 * np.pi))
+        probe[rows // 2] += 100 * np.sin(np.arange(length) * (0.1 * np.pi))
         try:
             compiled = self(probe).features
         except tf.errors.OpError as error:
             logger.warning("XLA cannot compile the frontend here: %s", error.message.splitlines()[0])
             return False
+        with tf.device(self._device):
+            values = frontend.compute_features(self._features, tf.constant(probe), None, self._precision)
         for key, feature in self._features.items():
-            with tf.device(self._device):
-                plain = feature.magnitude(feature.graph(tf.constant(probe)).numpy())
-            differs = np.abs(feature.magnitude(compiled[key]) - plain)
-            if not (differs <= JIT_TOLERANCE * np.maximum(plain.max(axis=-1, keepdims=True), 1.0)).all():
+            plain = feature.linear(values[key].numpy().astype(np.float32)).reshape(rows, -1)
+            differs = np.abs(feature.linear(compiled[key]).reshape(rows, -1) - plain)
+            largest = np.maximum(np.abs(plain).max(axis=1, keepdims=True), 1.0)
+            if not (differs <= feature.jit_tolerance * largest).all():
                 return False
         return True

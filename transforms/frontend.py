@@ -2,87 +2,89 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import hashlib
 import json
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-import numpy as np
 import pydantic
 
 from .declare import setting, settings_group
 from .device import load_tensorflow
+from .features.base import BandField, BandRule, Feature, FeatureKind
+from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
+from .features.signals import OTHERS, EnvelopeSpectrum, Indicators, OctaveBands
+from .features.spectrum import ONE_FFT, Cepstrum, Complex, Db, LogSpectrum, Magnitude, Phase, Power
 from .schema import RESERVED, FeatureSpec
 
 ALGORITHM_VERSION = 1  # raised when the same settings come to mean other numbers
 
-
-@settings_group
-class LogSpectrum:
-    """The natural logarithm of the one-sided magnitude spectrum, log(|rfft(x)| + ε).
-
-    The discrete Fourier transform is unnormalised: a sine of amplitude A on bin k has magnitude A·N/2
-    there, N = segment_length.
-    """
-
-    kind: Literal["log_spectrum"] = "log_spectrum"
-    epsilon: float = setting(
-        1e-6, "added to the magnitude before the logarithm, in the unit of the samples", ge=1e-37, le=1e30
-    )
-
-    def spec(self, segment_length: int) -> FeatureSpec:
-        """float32 [bins], bins = N // 2 + 1."""
-        return FeatureSpec("float32", (segment_length // 2 + 1,))
-
-    def axes(self, segment_length: int, sample_rate: float) -> list[dict[str, Any]]:
-        """Bin k lies at k · sample_rate / N Hz."""
-        spacing = sample_rate / segment_length
-        return [
-            {
-                "name": "frequency",
-                "unit": "Hz",
-                "first": 0.0,
-                "step": spacing,
-                "count": segment_length // 2 + 1,
-            }
-        ]
-
-    def graph(self, waveform: Any) -> Any:
-        """float32 [batch, segment_length] to float32 [batch, bins]."""
-        tf = load_tensorflow()
-        return tf.math.log(tf.abs(tf.signal.rfft(waveform)) + self.epsilon)
-
-    def near_epsilon(self, key: str, values: np.ndarray) -> str | None:
-        """A warning where over half of the stored values are those of magnitudes below ten times ε."""
-        share = float((self.magnitude(values) <= 10 * self.epsilon).mean())
-        if share <= 0.5:
-            return None
-        return (
-            f"{key}: {share:.0%} of the bins lie within ten times epsilon={self.epsilon:g}, which hides them: "
-            "set a smaller epsilon, or a scale that suits the unit"
-        )
-
-    def magnitude(self, values: np.ndarray) -> np.ndarray:
-        """|rfft(x)| from stored values, as float64: the scale on which precision is stated."""
-        return np.exp(values.astype(np.float64)) - self.epsilon
-
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (*ONE_FFT, *FRAMED, *OTHERS)}
+AnyKind = Annotated[
+    LogSpectrum
+    | Magnitude
+    | Power
+    | Db
+    | Complex
+    | Phase
+    | Cepstrum
+    | Stft
+    | Psd
+    | LogMel
+    | Mfcc
+    | Pcen
+    | EnvelopeSpectrum
+    | OctaveBands
+    | Indicators,
+    pydantic.Field(discriminator="kind"),
+]
 
 DEFAULT_KEYS = {"log_spectrum": "spectrum"}
+FEATURE_FLAGS = ("epsilon", "band", "window", "fft_length", "detrend", "amplitude")
+
+
+def unknown_kind(kind: Any) -> str:
+    """The message for a kind that there is not."""
+    close = difflib.get_close_matches(str(kind), KINDS, n=1)
+    return f"there is no kind {kind}{f', did you mean {close[0]}?' if close else ''}; there are {', '.join(KINDS)}"
 
 
 @settings_group
 class FrontendSettings:
     """Which features, and how they are computed."""
 
-    features: dict[str, LogSpectrum] | None = setting(
+    features: dict[str, AnyKind] | None = setting(
         None,
-        "kinds of features, comma-separated, so far log_spectrum alone; in YAML a mapping from key to kind and settings",
+        f"kinds of features, comma-separated, of {', '.join(KINDS)}; in YAML a mapping from key to kind and settings",
         metavar="KIND,…",
     )
     epsilon: float | None = setting(
         None,
-        "added to a spectrum's magnitude before the logarithm (1e-6), where features has no YAML mapping",
+        "added before the logarithm (1e-6), in the kinds that take one; in a YAML mapping of features it stands there",
         ge=1e-37,
         le=1e30,
+    )
+    band: Annotated[tuple[float, float] | None, BandField, BandRule] = setting(
+        None, "frequencies to keep, low and high in Hz, in the kinds that take a band", metavar="LOW,HIGH"
+    )
+    window: str | None = setting(
+        None, "window of a segment or frame by scipy's name, in the kinds that take one"
+    )
+    fft_length: Literal["fast"] | pydantic.PositiveInt | None = setting(
+        None,
+        "points of the FFT, in the kinds that take it; fast: the next length without a prime factor above 5",
+    )
+    detrend: Literal["none", "constant", "linear"] | None = setting(
+        None,
+        "taken off each segment's real samples: nothing, their mean, or the straight line that fits best",
+    )
+    amplitude: Literal["none", "peak"] | None = setting(
+        None, "peak: spectra read A for a sine of amplitude A; none: the transform as it is"
+    )
+    precision: Literal["float32", "float64"] = setting(
+        "float32", "in which features are computed; they are stored as float32"
     )
     batch_size: int = setting(64, "segments computed at once; the last batch of a shard is padded", ge=1)
     jit: Literal["auto", "on", "off"] = setting("auto", "XLA: auto uses it where a start-up check passes")
@@ -92,13 +94,37 @@ class FrontendSettings:
     @classmethod
     def _by_name(cls, features: Any) -> Any:
         if isinstance(features, str):
-            kinds = [kind.strip() for kind in features.split(",") if kind.strip()]
-            return {DEFAULT_KEYS.get(kind, kind): {"kind": kind} for kind in kinds}
-        return features
+            features = [kind.strip() for kind in features.split(",") if kind.strip()]
+        if isinstance(features, Mapping):  # the key may say the kind
+            return {
+                key: {"kind": key if key in KINDS else "log_spectrum"} | dict(value or {})
+                if value is None or isinstance(value, Mapping)
+                else value
+                for key, value in features.items()
+            }
+        if not isinstance(features, (list, tuple)):
+            return features
+        for kind in features:
+            if kind not in KINDS:
+                raise ValueError(unknown_kind(kind))
+        if len(set(features)) < len(features):
+            raise ValueError(f"{','.join(features)} names a kind twice: give keys of your own in YAML")
+        return {DEFAULT_KEYS.get(kind, kind): {"kind": kind} for kind in features}
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _no_flags_beside_a_mapping(cls, values: Any) -> Any:
+        given = values.kwargs or {}
+        flags = [name for name in FEATURE_FLAGS if given.get(name) is not None]
+        if isinstance(given.get("features"), Mapping) and flags:
+            raise ValueError(
+                f"{flags[0]}: is for features that are only named; where features is a mapping, set it in there"
+            )
+        return values
 
     @pydantic.field_validator("features")
     @classmethod
-    def _key_names(cls, features: dict[str, LogSpectrum] | None) -> dict[str, LogSpectrum] | None:
+    def _key_names(cls, features: Any) -> Any:
         for key in features or ():
             if key in RESERVED or not key.isidentifier() or not key.isascii():
                 raise ValueError(
@@ -106,60 +132,138 @@ class FrontendSettings:
                 )
         return features
 
-
-def feature_settings(settings: FrontendSettings) -> dict[str, LogSpectrum]:
-    """Key to feature, with the default spectrum where nothing is said."""
-    if settings.features is not None:
-        return dict(sorted(settings.features.items()))
-    return {"spectrum": LogSpectrum() if settings.epsilon is None else LogSpectrum(epsilon=settings.epsilon)}
+    @property
+    def feature_flags(self) -> dict[str, Any]:
+        """The settings of features that are given beside their names."""
+        return {name: getattr(self, name) for name in FEATURE_FLAGS if getattr(self, name) is not None}
 
 
-def feature_specs(features: dict[str, LogSpectrum], segment_length: int) -> dict[str, FeatureSpec]:
+def feature_settings(settings: FrontendSettings) -> dict[str, Any]:
+    """Key to kind, sorted, with the default spectrum where nothing is said.
+
+    Raises:
+      ValueError: a setting is given that none of the kinds takes.
+    """
+    features = {"spectrum": LogSpectrum()} if settings.features is None else settings.features
+    flags, taken, changed = settings.feature_flags, set(), {}
+    for key, kind in sorted(features.items()):
+        own = {each.name for each in dataclasses.fields(kind)} & set(flags)
+        taken |= own
+        changed[key] = dataclasses.replace(kind, **{name: flags[name] for name in own}) if own else kind
+    for name in sorted(set(flags) - taken):
+        raise ValueError(f"{name}: none of the features {', '.join(features)} takes it: leave it out")
+    return changed
+
+
+def build_features(
+    features: Mapping[str, FeatureKind], segment_length: int, sample_rate: float
+) -> dict[str, Feature]:
+    """Each feature for segments of this length and rate in Hz.
+
+    Raises:
+      ValueError: settings that do not go with them; the message names feature, setting, value, rule and cure.
+    """
+    built = {}
+    for key, kind in features.items():
+        try:
+            built[key] = kind.build(segment_length, sample_rate)
+        except ValueError as error:
+            raise ValueError(f"features.{key}: {error}") from None
+    return built
+
+
+def feature_specs(features: Mapping[str, Feature]) -> dict[str, FeatureSpec]:
     """Key to shape and type, without TensorFlow."""
-    return {key: feature.spec(segment_length) for key, feature in features.items()}
+    return {key: feature.spec for key, feature in features.items()}
 
 
-def settings_json(features: dict[str, LogSpectrum]) -> dict[str, dict]:
-    """Key to kind and settings, for metadata."""
-    return {
-        key: pydantic.TypeAdapter(type(feature)).dump_python(feature) for key, feature in features.items()
-    }
+def settings_json(features: Mapping[str, FeatureKind]) -> dict[str, dict]:
+    """Key to kind, ε and whatever is not as it is by default, for metadata."""
+    stored = {}
+    for key, kind in features.items():
+        adapter = pydantic.TypeAdapter(type(kind))
+        every = adapter.dump_python(kind, mode="json")
+        named = {name: every[name] for name in ("kind", "epsilon") if name in every}
+        stored[key] = named | adapter.dump_python(kind, mode="json", exclude_defaults=True)
+    return stored
 
 
-def frontend_id(features: dict[str, LogSpectrum], segment_length: int) -> str:
+def frontend_id(
+    features: Mapping[str, FeatureKind], segment_length: int, sample_rate: float, precision: str
+) -> str:
     """Names what is computed: kinds, settings and algorithm version, never a hash of model files."""
     what = {
         "version": ALGORITHM_VERSION,
         "segment_length": segment_length,
+        "sample_rate": sample_rate,
+        "precision": precision,
         "features": settings_json(features),
     }
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def compute_features(features: dict[str, LogSpectrum], waveform: Any) -> dict[str, Any]:
-    """The graph of every feature: float32 [batch, segment_length] to {key: float32 [batch, …]}."""
-    return {key: feature.graph(waveform) for key, feature in features.items()}
+def needs_valid(features: Mapping[str, Feature]) -> bool:
+    """Whether any graph tells real samples from padding."""
+    return any(feature.needs_valid for feature in features.values())
 
 
-def make_module(features: dict[str, LogSpectrum], segment_length: int) -> Any:
-    """A `tf.Module` whose `__call__` maps float32 [batch, segment_length] to {key: float32 [batch, …]}.
+def compute_features(
+    features: Mapping[str, Feature], waveform: Any, valid: Any = None, precision: str = "float32"
+) -> dict[str, Any]:
+    """The graph of every feature.
 
-    Its signature leaves the batch axis open, so it can be saved and serve any batch.
+    Args:
+      features: key to feature.
+      waveform: float32 [batch, segment_length].
+      valid: int [batch], real samples of each row; all of them if not given.
+      precision: float32 or float64, in which everything is computed.
+
+    Returns:
+      key to [batch, …], in that precision.
     """
     tf = load_tensorflow()
+    samples = tf.cast(waveform, precision)
+    if valid is None:
+        valid = tf.fill([tf.shape(waveform)[0]], waveform.shape[-1])
+    return {key: feature.graph(samples, valid) for key, feature in features.items()}
+
+
+def make_module(features: Mapping[str, Feature], segment_length: int, precision: str = "float32") -> Any:
+    """A `tf.Module` that maps float32 [batch, segment_length] to {key: float32 [batch, …]}.
+
+    `__call__(waveform)` takes every sample for a real one; `with_valid(waveform, valid int64 [batch])` is told how
+    many are. The signatures leave the batch axis open, so the module can be saved and serve any batch.
+    """
+    tf = load_tensorflow()
+    waveforms = tf.TensorSpec([None, segment_length], tf.float32, name="waveform")
+    counts = tf.TensorSpec([None], tf.int64, name="valid")
+
+    def compute(waveform: Any, valid: Any) -> dict[str, Any]:
+        values = compute_features(features, waveform, valid, precision)
+        return {key: tf.cast(value, tf.float32) for key, value in values.items()}
 
     class Frontend(tf.Module):
-        @tf.function(
-            input_signature=[tf.TensorSpec([None, segment_length], tf.float32, name="waveform")],
-            autograph=False,
-        )
+        @tf.function(input_signature=[waveforms], autograph=False)
         def __call__(self, waveform: Any) -> dict[str, Any]:
-            return compute_features(features, waveform)
+            return compute(waveform, None)
+
+        @tf.function(input_signature=[waveforms, counts], autograph=False)
+        def with_valid(self, waveform: Any, valid: Any) -> dict[str, Any]:
+            return compute(waveform, valid)
 
     return Frontend(name="frontend")
 
 
-def save_module(module: Any, folder: str) -> None:
-    """Writes a SavedModel: serving_default(waveform float32 [None, segment_length]) → the feature keys."""
+def save_module(module: Any, folder: str, *, with_valid: bool = False) -> None:
+    """Writes a SavedModel: serving_default(waveform float32 [None, segment_length]) → the feature keys.
+
+    Args:
+      module: see `make_module`.
+      folder: to be made.
+      with_valid: whether it has the signature `with_valid`, too, for features that tell samples from padding.
+    """
     tf = load_tensorflow()
-    tf.saved_model.save(module, folder, signatures=module.__call__.get_concrete_function())
+    signatures = {"serving_default": module.__call__.get_concrete_function()}
+    if with_valid:
+        signatures["with_valid"] = module.with_valid.get_concrete_function()
+    tf.saved_model.save(module, folder, signatures=signatures)

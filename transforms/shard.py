@@ -22,6 +22,7 @@ from .batch import (
     read_batch,
     reject_non_finite,
     rows_of_example,
+    valid_rows,
 )
 from .buffers import Buffers
 from .channels import parse_channels
@@ -81,7 +82,7 @@ def extract_shard(
     def compute(read_result: tuple[Batch, list[Reject]]) -> tuple[Batch, dict[str, np.ndarray], list[Reject]]:
         batch, lost = read_result
         with times.measure("compute"):
-            computed = frontend(batch.waveform)
+            computed = frontend(batch.waveform, valid_rows(batch))
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
         silent.append(count_silent(batch, computed.row_sums == frontend.silent_sum))
         return batch, computed.features, lost
@@ -140,11 +141,18 @@ class ExtractShard(beam.DoFn):
       settings: everything that decides what is done.
       specs: the keys of an example.
       fingerprint: names the settings; kept in each sidecar.
+      sample_rate: of the examples, Hz.
     """
 
     def __init__(
-        self, root: str, settings: ShardSettings, specs: Mapping[str, FeatureSpec], fingerprint: str
+        self,
+        root: str,
+        settings: ShardSettings,
+        specs: Mapping[str, FeatureSpec],
+        fingerprint: str,
+        sample_rate: float,
     ):
+        self._sample_rate = sample_rate
         self._layout = Layout(root)
         self._settings = settings
         self._specs = dict(specs)
@@ -153,8 +161,10 @@ class ExtractShard(beam.DoFn):
 
     def setup(self) -> None:
         """Loads the frontend, once per worker process."""
-        settings = self._settings
-        self._frontend = self._shared.acquire(lambda: CompiledFrontend(settings, settings.segment_length))
+        settings, rate = self._settings, self._sample_rate
+        self._frontend = self._shared.acquire(
+            lambda: CompiledFrontend(settings, settings.segment_length, rate)
+        )
 
     def process(self, element: int) -> Iterator[int]:
         """Makes the shard with that number."""

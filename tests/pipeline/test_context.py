@@ -11,11 +11,13 @@ from spectrabeam.pipeline.context import context_of, usual_target, with_target
 from spectrabeam.pipeline.recording import sift
 from spectrabeam.pipeline.settings import SettingsError
 from spectrabeam.pipeline.totals import totals_of
+from spectrabeam.transforms.features.spectrum import LogSpectrum
 from spectrabeam.transforms.rejects import Reason
 from tests.helpers.plans import SEGMENT_LENGTH as L
 from tests.helpers.plans import settings
 from tests.helpers.recordings import recording
 
+SPECTRUM = {"spectrum": LogSpectrum().build(L, 1000.0)}
 PLAIN = {"channel", "recording", "sample_rate", "spectrum", "start", "valid"}
 
 
@@ -93,7 +95,7 @@ def test_fields_come_from_attributes_path_and_manifest():
         "speaker": b"ann",
         "site": b"north",
     }
-    specs = result.specs(settings(), None)
+    specs = result.specs(SPECTRUM, settings(), None)
     assert set(specs) == PLAIN | {"rpm", "speaker", "site"}
     small, vectors = result.arrow_types()
     assert small == pa.struct([("rpm", pa.float32()), ("site", pa.binary()), ("speaker", pa.binary())])
@@ -122,7 +124,7 @@ def test_several_labels_are_a_multi_hot_vector():
     ]
     result = context(recordings, ("uri", "labels"), ["x", "y", "z"])
     assert list(result.vectors["labels"]) == [(1.0, 0.0, 1.0), (0.0,) * 3, (0.0,) * 3]
-    assert result.specs(settings(), None)["labels"].shape == (3,)
+    assert result.specs(SPECTRUM, settings(), None)["labels"].shape == (3,)
     assert not result.has_label
 
 
@@ -131,7 +133,7 @@ def test_target_is_a_vector_of_the_columns_in_their_order():
     chosen = {"target_columns": "y,x", "manifest": "m.csv"}
     result = context(recordings, ("uri", "x", "y"), **chosen)
     assert list(result.vectors["target"]) == [(2.0, 1.5), (-1.0, 0.0)]
-    assert result.specs(settings(**chosen), None)["target"].shape == (2,)
+    assert result.specs(SPECTRUM, settings(**chosen), None)["target"].shape == (2,)
 
 
 def test_a_column_of_lists_is_a_target_of_their_length():
@@ -163,14 +165,14 @@ def test_times_are_in_an_example_where_any_recording_has_one():
     in_file, unknown = recording("b", start_time_ns=5), recording("c")
     assert [each.start_time_ns for each in (stated, in_file, unknown)] == [7, 5, None]
     assert context([in_file, unknown]).has_times
-    assert "start_time_ns" in context([in_file, unknown]).specs(settings(), None)
+    assert "start_time_ns" in context([in_file, unknown]).specs(SPECTRUM, settings(), None)
     assert not context([unknown]).has_times
-    assert "start_time_ns" not in context([unknown]).specs(settings(), None)
+    assert "start_time_ns" not in context([unknown]).specs(SPECTRUM, settings(), None)
 
 
 def test_stacks_have_an_axis_of_channels_and_no_channel():
     chosen = settings(channels="stack", keep_waveform="int16")
-    specs = context([recording()], ("uri", "target")).specs(chosen, 3)
+    specs = context([recording()], ("uri", "target")).specs(SPECTRUM, chosen, 3)
     assert set(specs) == PLAIN - {"channel"} | {"waveform", "target_waveform"}
     assert (specs["spectrum"].shape, specs["waveform"].shape) == ((3, L // 2 + 1), (3, L))
     assert (specs["waveform"].dtype, specs["target_waveform"].dtype) == ("int16", "float32")

@@ -93,9 +93,17 @@ from tests.helpers.settings import load, refused
         ({"beam": {1: 2}}, "beam (FILE): keys are option names, not 1"),
         (
             {"features": "log_mell"},
-            "features.log_mell.kind='log_mell' (FILE): input should be 'log_spectrum'",
+            "features (FILE): there is no kind log_mell, did you mean log_mel?; there are log_spectrum, ",
         ),
         ({"features": {"a": {"epsilom": 1}}}, "features.a.epsilom: no such setting (FILE)"),
+        ({"features": {"stft": {"frame_lenght": 64}}}, "features.stft.frame_lenght: no such setting (FILE)"),
+        ({"features": {"a": {"kind": "fft"}}}, "features.a (FILE): there is no kind fft"),
+        ({"features": "stft,stft"}, "features (FILE): stft,stft names a kind twice"),
+        (
+            {"features": "psd", "amplitude": "peak"},
+            "amplitude: none of the features psd takes it: leave it out",
+        ),
+        ({"band": [5, 1]}, "band (FILE): 5,1 must be two frequencies in Hz, the lower one first"),
         (
             {"features": {"start": {"kind": "log_spectrum"}}},
             "features (FILE): 'start' cannot be a feature's key",
@@ -106,7 +114,7 @@ from tests.helpers.settings import load, refused
         ),
         (
             {"features": {"a": {"kind": "log_spectrum"}}, "epsilon": 1},
-            "epsilon: is a flag of the default spectrum; where features is given, set it in its mapping",
+            "epsilon: is for features that are only named; where features is a mapping, set it in there",
         ),
     ],
 )

@@ -1,12 +1,13 @@
 """The compiled frontend: one trace, any thread, the same bits, and XLA only where it agrees."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from spectrabeam.transforms import compute, frontend
+from spectrabeam.transforms import frontend
 from spectrabeam.transforms.buffers import aligned_empty
 from spectrabeam.transforms.compute import CompiledFrontend
 from spectrabeam.transforms.frontend import FrontendSettings
@@ -17,7 +18,7 @@ N = 256
 
 def compiled(**settings):
     return CompiledFrontend(
-        FrontendSettings(**{"batch_size": 4, "jit": "off", "device": "cpu"} | settings), N
+        FrontendSettings(**{"batch_size": 4, "jit": "off", "device": "cpu"} | settings), N, 1000.0
     )
 
 
@@ -127,8 +128,19 @@ def test_auto_uses_xla_where_it_agrees():
     assert compiled(jit="auto").computed_by["xla"] is True
 
 
+def change_features(monkeypatch, change):
+    build = frontend.build_features
+
+    def changed(*given):
+        return {key: change(feature) for key, feature in build(*given).items()}
+
+    monkeypatch.setattr(frontend, "build_features", changed)
+
+
 def test_auto_goes_on_without_xla_where_values_differ(monkeypatch, caplog):
-    monkeypatch.setattr(compute, "JIT_TOLERANCE", -1.0)  # nothing is that near
+    change_features(
+        monkeypatch, lambda feature: dataclasses.replace(feature, jit_tolerance=-1.0)
+    )  # nothing is that near
     frontend_ = compiled(jit="auto")
     assert frontend_.computed_by["xla"] is False
     assert "XLA's values differ from plain TensorFlow's on this machine" in caplog.text
@@ -136,13 +148,14 @@ def test_auto_goes_on_without_xla_where_values_differ(monkeypatch, caplog):
 
 
 def test_auto_goes_on_without_xla_where_the_graph_does_not_compile(monkeypatch, caplog):
-    graph = frontend.LogSpectrum.graph
+    def foreign(feature):
+        def graph(waveform, valid):
+            same = tf.numpy_function(lambda x: x, [waveform], tf.float32)
+            return feature.graph(tf.ensure_shape(same, waveform.shape), valid)
 
-    def foreign(self, waveform):
-        same = tf.numpy_function(lambda x: x, [waveform], tf.float32)
-        return graph(self, tf.ensure_shape(same, waveform.shape))
+        return dataclasses.replace(feature, graph=graph)
 
-    monkeypatch.setattr(frontend.LogSpectrum, "graph", foreign)
+    change_features(monkeypatch, foreign)
     frontend_ = compiled(jit="auto")
     assert frontend_.computed_by["xla"] is False
     assert "XLA cannot compile the frontend here: " in caplog.text

@@ -13,7 +13,7 @@ COMPUTE = """
 import numpy as np
 from spectrabeam.transforms.compute import CompiledFrontend
 from spectrabeam.transforms.frontend import FrontendSettings
-frontend = CompiledFrontend(FrontendSettings(batch_size=2, jit={jit!r}, device={device!r}), 64)
+frontend = CompiledFrontend(FrontendSettings(batch_size=2, jit={jit!r}, device={device!r}), 64, 1000.0)
 assert np.isfinite(frontend(np.ones((2, 64), np.float32)).row_sums).all()
 import tensorflow as tf
 print(frontend.computed_by["device"], frontend.computed_by["xla"], tf.config.threading.get_intra_op_parallelism_threads())

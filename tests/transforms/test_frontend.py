@@ -7,6 +7,7 @@ import tensorflow as tf
 from spectrabeam.transforms.frontend import (
     FrontendSettings,
     LogSpectrum,
+    build_features,
     feature_settings,
     feature_specs,
     frontend_id,
@@ -20,10 +21,14 @@ N = 256
 SPECTRUM = {"spectrum": LogSpectrum()}
 
 
+def module_of(features, length):
+    return make_module(build_features(features, length, 1000.0), length)
+
+
 def spectrum(waveform, epsilon=1e-6):
     """The feature of one or several rows, float32."""
     rows = np.atleast_2d(np.asarray(waveform, np.float32))
-    values = make_module({"spectrum": LogSpectrum(epsilon=epsilon)}, rows.shape[1])(tf.constant(rows))
+    values = module_of({"spectrum": LogSpectrum(epsilon=epsilon)}, rows.shape[1])(tf.constant(rows))
     return np.squeeze(values["spectrum"].numpy(), 0) if np.ndim(waveform) == 1 else values["spectrum"].numpy()
 
 
@@ -79,20 +84,32 @@ def test_rows_do_not_influence_each_other():
 def test_magnitude_is_got_back_from_stored_values():
     samples = np.random.default_rng(3).standard_normal(N).astype(np.float32)
     expected = magnitude(samples)
-    found = LogSpectrum().magnitude(log_spectrum(samples).astype(np.float32))
+    found = LogSpectrum().build(N, 1.0).linear(log_spectrum(samples).astype(np.float32))
     assert found.dtype == np.float64
     assert np.abs(found - expected).max() < 1e-6 * expected.max()
 
 
 def test_axis_says_where_each_bin_lies():
-    (axis,) = LogSpectrum().axes(16384, 25600.0)
-    assert axis == {"name": "frequency", "unit": "Hz", "first": 0.0, "step": 1.5625, "count": 8193}
+    (axis,) = LogSpectrum().build(16384, 25600.0).axes
+    assert axis == {
+        "name": "frequency",
+        "unit": "Hz",
+        "first": 0.0,
+        "step": 1.5625,
+        "count": 8193,
+        "resolution": 1.5625,
+    }
+
+
+def test_spacing_of_bins_and_resolution_are_stored_apart():
+    (axis,) = LogSpectrum(fft_length=32768).build(16384, 25600.0).axes
+    assert (axis["step"], axis["resolution"]) == (0.78125, 1.5625)
 
 
 def test_shapes_are_known_without_running_the_graph():
     features = {"a": LogSpectrum(), "b": LogSpectrum(epsilon=1.0)}
-    values = make_module(features, 99)(tf.zeros((3, 99)))
-    specs = feature_specs(features, 99)
+    values = module_of(features, 99)(tf.zeros((3, 99)))
+    specs = feature_specs(build_features(features, 99, 1000.0))
     assert {key: (3, *spec.shape) for key, spec in specs.items()} == {
         key: tuple(value.shape) for key, value in values.items()
     }
@@ -130,15 +147,19 @@ def test_epsilon_must_be_a_positive_number(epsilon):
 
 
 def test_frontend_id_names_what_is_computed():
-    same = frontend_id({"spectrum": LogSpectrum(epsilon=1e-6)}, N)
-    assert frontend_id(SPECTRUM, N) == same
+    def name(features=SPECTRUM, length=N, rate=1000.0, precision="float32"):
+        return frontend_id(features, length, rate, precision)
+
+    assert name({"spectrum": LogSpectrum(epsilon=1e-6)}) == name()
     others = [
-        frontend_id({"spectrum": LogSpectrum(epsilon=2e-6)}, N),
-        frontend_id({"other": LogSpectrum()}, N),
-        frontend_id(SPECTRUM, N + 1),
-        frontend_id({}, N),
+        name({"spectrum": LogSpectrum(epsilon=2e-6)}),
+        name({"other": LogSpectrum()}),
+        name(length=N + 1),
+        name(rate=2000.0),
+        name(precision="float64"),
+        name({}),
     ]
-    assert len({same, *others}) == 5
+    assert len({name(), *others}) == 7
 
 
 def test_settings_of_features_can_be_stored_and_read_back():
@@ -149,7 +170,7 @@ def test_settings_of_features_can_be_stored_and_read_back():
 
 
 def test_exported_model_gives_the_same_values_for_any_batch(tmp_path):
-    module = make_module(SPECTRUM, N)
+    module = module_of(SPECTRUM, N)
     save_module(module, str(tmp_path / "frontend"))
     serve = tf.saved_model.load(str(tmp_path / "frontend")).signatures["serving_default"]
     rows = np.random.default_rng(4).standard_normal((3, N)).astype(np.float32)

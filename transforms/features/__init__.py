@@ -1,0 +1,1 @@
+"""Features: presets of one chain, prepare → transform → pool → scale."""

@@ -1,0 +1,264 @@
+"""What a feature is, and what all kinds share: preparing, windows, axes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pydantic
+import scipy.fft
+import scipy.signal
+
+from ..declare import setting, settings_group
+from ..device import load_tensorflow
+from ..schema import FeatureSpec
+
+# waveform float [batch, segment_length] and, where a feature asks for it, valid int [batch] → float [batch, …]
+Graph = Callable[[Any, Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """A kind with its settings, for segments of one length and sample rate.
+
+    Attributes:
+      shape: of a stored value, without the batch axis.
+      axes: of that shape, for metadata; frequencies in Hz, times in s from the segment's first sample.
+      graph: from waveforms to values, in the waveforms' dtype; differentiable.
+      needs_valid: whether the graph tells real samples from padding.
+      linear: stored values to those on which precision is stated, float64; the identity unless there is a logarithm.
+      jit_tolerance: what XLA and plain TensorFlow may differ by on that scale, as a share of a row's largest value.
+      near_epsilon: a warning where ε hides most of the stored values, or None.
+    """
+
+    shape: tuple[int, ...]
+    axes: list[dict[str, Any]]
+    graph: Graph
+    needs_valid: bool = False
+    linear: Callable[[np.ndarray], np.ndarray] = lambda values: values.astype(np.float64)
+    near_epsilon: Callable[[np.ndarray], str | None] = lambda values: None
+    jit_tolerance: float = 1e-6
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """float32, of this shape."""
+        return FeatureSpec("float32", self.shape)
+
+
+class FeatureKind(Protocol):
+    """The settings of a kind."""
+
+    kind: str
+
+    def build(self, segment_length: int, sample_rate: float) -> Feature:
+        """The feature for segments of this many samples, at this rate in Hz.
+
+        Raises:
+          ValueError: a setting does not go with these; the message says setting, value, rule and cure.
+        """
+        ...
+
+
+@settings_group
+class Prepared:
+    """What happens to the samples of a segment first, with the real ones alone; padding stays zero."""
+
+    detrend: Literal["none", "constant", "linear"] = setting(
+        "none", "taken off each segment: nothing, its mean, or the straight line that fits best"
+    )
+    standardize: bool = setting(
+        False, "divide each segment by the standard deviation of its samples; zeros where that is 0"
+    )
+
+    @property
+    def needs_valid(self) -> bool:
+        """Whether real samples must be told from padding."""
+        return self.detrend != "none" or self.standardize
+
+    def prepare(self, waveform: Any, valid: Any) -> Any:
+        """Float [batch, segment_length] to the same, computed in float64.
+
+        Args:
+          waveform: float [batch, segment_length].
+          valid: int [batch], real samples of each row; not looked at where nothing is to be done.
+        """
+        if not self.needs_valid:
+            return waveform
+        tf = load_tensorflow()
+        length = waveform.shape[-1]
+        place = tf.range(length, dtype=tf.float64)[None]
+        count = tf.cast(valid, tf.float64)[:, None]
+        mask = tf.cast(place < count, tf.float64)
+        samples = tf.cast(waveform, tf.float64) * mask
+
+        def mean(values: Any) -> Any:
+            return tf.math.divide_no_nan(tf.reduce_sum(values, axis=1, keepdims=True), count)
+
+        if self.detrend != "none":
+            samples = (samples - mean(samples)) * mask
+        if self.detrend == "linear":
+            time = (place - (count - 1) / 2) * mask
+            slope = tf.math.divide_no_nan(mean(samples * time), mean(time * time))
+            samples -= slope * time
+        if self.standardize:
+            centred = (samples - mean(samples)) * mask
+            variance = mean(centred * centred)
+            silent = variance == 0
+            # the root of 0 has no finite gradient
+            samples *= tf.where(silent, 0.0, tf.math.rsqrt(tf.where(silent, 1.0, variance)))
+        return tf.cast(samples, waveform.dtype)
+
+
+def window_of(name: str, length: int) -> np.ndarray:
+    """A periodic window by scipy's name, such as hann or kaiser:14 with its parameter; float64 [length].
+
+    Source: scipy.signal.get_window, fftbins=True.
+
+    Raises:
+      ValueError: scipy knows no such window.
+    """
+    word, *numbers = name.split(":")
+    try:
+        chosen = (word, *(float(number) for number in numbers)) if numbers else word
+        return np.asarray(scipy.signal.get_window(chosen, length, fftbins=True))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"window={name} is none of scipy's (hann, hamming, blackman, flattop, kaiser:14 …): {error}"
+        ) from None
+
+
+def fft_length_of(given: int | Literal["fast"] | None, length: int) -> int:
+    """As given; "fast" is the next length without a prime factor above 5; the samples' number if nothing is said."""
+    if given == "fast":
+        return int(scipy.fft.next_fast_len(length, real=True) or length)
+    return length if given is None else given
+
+
+def fit(samples: Any, length: int) -> Any:
+    """Float […, samples] cut or filled with zeros to […, length].
+
+    The gradient of TensorFlow's own rfft fails where its fft_length is below the number of samples.
+    """
+    have = samples.shape[-1]
+    if have >= length:
+        return samples[..., :length]
+    tf = load_tensorflow()
+    return tf.pad(samples, [*([[0, 0]] * (len(samples.shape) - 1)), [0, length - have]])
+
+
+def constant(values: np.ndarray, like: Any) -> Any:
+    """A table that was computed in float64, in the dtype of a tensor."""
+    return load_tensorflow().constant(values, like.dtype)
+
+
+def magnitude_of(spectrum: Any) -> Any:
+    """|z| of complex […], whose gradient at 0 is 0."""
+    return load_tensorflow().abs(spectrum)
+
+
+def power_of(spectrum: Any) -> Any:
+    """|z|² of complex […]."""
+    tf = load_tensorflow()
+    return tf.square(tf.math.real(spectrum)) + tf.square(tf.math.imag(spectrum))
+
+
+def product(values: Any, bank: np.ndarray) -> Any:
+    """Float […, bins] times float64 [bins, bands]. In float64, which TF32 never touches, whoever runs the graph."""
+    tf = load_tensorflow()
+    return tf.cast(tf.linalg.matmul(tf.cast(values, tf.float64), tf.constant(bank, tf.float64)), values.dtype)
+
+
+def bin_frequencies(fft_length: int, sample_rate: float) -> np.ndarray:
+    """Of each bin of a one-sided spectrum, Hz, float64 [bins]."""
+    return np.fft.rfftfreq(fft_length, 1 / sample_rate)
+
+
+def band_slice(band: tuple[float, float] | None, frequencies: np.ndarray) -> slice:
+    """The bins whose frequencies lie in a band, its ends included.
+
+    Raises:
+      ValueError: there is none, or the band reaches beyond half the sample rate.
+    """
+    if band is None:
+        return slice(0, len(frequencies))
+    low, high = band
+    nyquist, step = float(frequencies[-1]), float(frequencies[1]) if len(frequencies) > 1 else 1.0
+    if high > nyquist + step:
+        raise ValueError(
+            f"band={low:g},{high:g} reaches beyond {nyquist:g} Hz, half the sample rate: lower it"
+        )
+    inside = np.flatnonzero((frequencies >= low - 1e-9 * step) & (frequencies <= high + 1e-9 * step))
+    if not len(inside):
+        raise ValueError(f"band={low:g},{high:g} holds no bin, and they are {step:g} Hz apart: widen it")
+    return slice(int(inside[0]), int(inside[-1]) + 1)
+
+
+def regular_axis(name: str, unit: str, first: float, step: float, count: int, **more: Any) -> dict[str, Any]:
+    """Value k lies at first + k · step."""
+    return {"name": name, "unit": unit, "first": first, "step": step, "count": count, **more}
+
+
+def listed_axis(name: str, unit: str, values: Sequence[float] | Sequence[str]) -> dict[str, Any]:
+    """Values that are not evenly spaced, or have names."""
+    return {"name": name, "unit": unit, "values": list(values), "count": len(values)}
+
+
+def log_of(values: Any, epsilon: float) -> Any:
+    """log(x + ε), natural."""
+    return load_tensorflow().math.log(values + epsilon)
+
+
+def without_log(epsilon: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Stored logarithms to the values they were taken of, float64."""
+    return lambda values: np.exp(values.astype(np.float64)) - epsilon
+
+
+def hidden_by(epsilon: float) -> Callable[[np.ndarray], str | None]:
+    """The warning of a logarithm where over half of its values are those of numbers below ten times ε."""
+
+    def warning(values: np.ndarray) -> str | None:
+        share = float((without_log(epsilon)(values) <= 10 * epsilon).mean())
+        if share <= 0.5:
+            return None
+        return (
+            f"{share:.0%} of the bins lie within ten times epsilon={epsilon:g}, which hides them: "
+            "set a smaller epsilon, or a scale that suits the unit"
+        )
+
+    return warning
+
+
+def decibels(power: Any, reference: float, floor: float) -> Any:
+    """10 · log10(power / reference²), no lower than `floor` dB; its gradient is 0 below."""
+    tf = load_tensorflow()
+    smallest = float(np.finfo(power.dtype.as_numpy_dtype).tiny)  # smaller ones are flushed to 0 by XLA
+    least = max(reference**2 * 10 ** (floor / 10), smallest)
+    scaled = tf.math.log(tf.maximum(power, tf.constant(least, power.dtype))) * (10 / math.log(10))
+    return tf.maximum(scaled - 20 * math.log10(reference), tf.constant(floor, power.dtype))
+
+
+def _parse_band(value: Any) -> Any:
+    if isinstance(value, str):
+        value = value.replace(",", " ").split()
+    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+        value = [part for each in value for part in each.replace(",", " ").split()]
+    return value
+
+
+def _check_band(value: tuple[float, float] | None) -> tuple[float, float] | None:
+    if value is not None and not 0 <= value[0] < value[1]:
+        raise ValueError(f"{value[0]:g},{value[1]:g} must be two frequencies in Hz, the lower one first")
+    return value
+
+
+def _check_window(value: str) -> str:
+    window_of(value, 8)
+    return value
+
+
+BandField = pydantic.BeforeValidator(_parse_band)
+BandRule = pydantic.AfterValidator(_check_band)
+WindowRule = pydantic.AfterValidator(_check_window)
