@@ -135,7 +135,9 @@ class CompiledFrontend:
         for key, feature in self._features.items():
             plain = feature.linear(values[key].numpy().astype(np.float32)).reshape(rows, -1)
             differs = np.abs(feature.linear(compiled[key]).reshape(rows, -1) - plain)
-            largest = np.maximum(np.abs(plain).max(axis=1, keepdims=True), 1.0)
+            largest = np.maximum(
+                np.abs(plain).max(axis=1, keepdims=True), np.abs(probe).max(axis=1, keepdims=True)
+            )
             if not (differs <= feature.jit_tolerance * largest).all():
                 return False
         return True

@@ -47,10 +47,10 @@ def frontends(monkeypatch) -> list[CompiledFrontend]:
             super().__init__(*arguments)
             self.calls = 0  # without the start-up check
 
-        def __call__(self, waveform):
+        def __call__(self, waveform, valid=None):
             with self.lock:
                 self.calls += 1
-            return super().__call__(waveform)
+            return super().__call__(waveform, valid)
 
     monkeypatch.setattr(shard_module, "CompiledFrontend", Counted)
     return made

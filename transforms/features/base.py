@@ -108,7 +108,10 @@ class Prepared:
             variance = mean(centred * centred)
             silent = variance == 0
             # the root of 0 has no finite gradient
-            samples *= tf.where(silent, 0.0, tf.math.rsqrt(tf.where(silent, 1.0, variance)))
+            one = tf.ones_like(variance)
+            samples *= tf.where(
+                silent, tf.zeros_like(variance), tf.math.rsqrt(tf.where(silent, one, variance))
+            )
         return tf.cast(samples, waveform.dtype)
 
 

@@ -188,7 +188,7 @@ class Indicators(Prepared):
             samples = tf.cast(self.prepare(waveform, valid) if self._prepares else waveform, tf.float64)
             count = tf.cast(valid, tf.float64)[:, None]
             mask = tf.cast(tf.range(segment_length, dtype=tf.float64)[None] < count, tf.float64)
-            samples *= mask
+            samples = samples * mask
 
             def mean(values: Any) -> Any:
                 return tf.math.divide_no_nan(tf.reduce_sum(values, axis=1, keepdims=True), count)

@@ -132,7 +132,7 @@ class _Chain:
         settings = self.settings
         samples = settings.prepare(waveform, valid)
         if settings.window != "boxcar":
-            samples *= constant(window_of(settings.window, self.segment_length), samples)
+            samples = samples * constant(window_of(settings.window, self.segment_length), samples)
         found = tf.signal.rfft(fit(samples, self.fft_length))[..., self.kept]
         response = self._response()
         return found if response is None else found * constant(response[self.kept], found)
@@ -270,7 +270,7 @@ class Cepstrum(Prepared):
         def graph(waveform: Any, valid: Any) -> Any:
             tf = load_tensorflow()
             samples = self.prepare(waveform, valid)
-            samples *= constant(window_of(self.window, segment_length), samples)
+            samples = samples * constant(window_of(self.window, segment_length), samples)
             logs = log_of(magnitude_of(tf.signal.rfft(fit(samples, points))), self.epsilon)
             spectrum = tf.cast(logs, tf.complex128 if samples.dtype == tf.float64 else tf.complex64)
             return tf.signal.irfft(spectrum, [points])[..., :count]

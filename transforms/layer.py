@@ -1,0 +1,86 @@
+"""The frontend as a Keras layer, for models that take waveforms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import frontend
+from .device import load_tensorflow, quiet_stderr
+from .features.base import window_of
+
+tf = load_tensorflow()
+with quiet_stderr():
+    import keras
+
+
+@keras.saving.register_keras_serializable(package="spectrabeam")
+class SpectralFrontend(keras.layers.Layer):
+    """From waveforms float32 [batch, segment_length] to {key: float32 [batch, …]}, differentiable.
+
+    The layer is float32 from its input on, whatever the model's precision: under mixed_bfloat16 Keras would round
+    the waveform before the layer sees it, and 1.6e-3 of a spectrum's peak would be lost.
+
+    Args:
+      features: as in a settings file: a mapping of key to kind and settings, or names with commas.
+      segment_length: samples of a row.
+      sample_rate: Hz.
+      precision: float32 or float64, in which everything is computed.
+      trainable_window: a window by scipy's name that each row is multiplied with first, and that is learned.
+      **options: Keras' own, such as `name`.
+
+    Raises:
+      ValueError: features that are none, or do not go with length and rate.
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, Any] | str = "log_spectrum",
+        *,
+        segment_length: int,
+        sample_rate: float,
+        precision: str = "float32",
+        trainable_window: str | None = None,
+        **options: Any,
+    ):
+        super().__init__(**{**options, "dtype": "float32"})
+        kinds = frontend.feature_settings(frontend.FrontendSettings(features=features))  # type: ignore[arg-type]
+        self._features = frontend.build_features(kinds, segment_length, sample_rate)
+        self._config = {
+            "features": frontend.settings_json(kinds),
+            "segment_length": segment_length,
+            "sample_rate": sample_rate,
+            "precision": precision,
+            "trainable_window": trainable_window,
+        }
+        self._window = None
+        if trainable_window is not None:
+            start = window_of(trainable_window, segment_length).astype(np.float32)
+            self._window = self.add_weight(
+                shape=start.shape,
+                initializer=lambda shape, dtype=None: tf.constant(start, dtype),
+                name="window",
+            )
+
+    def call(self, inputs: Any, valid: Any = None) -> dict[str, Any]:
+        """The features of each row.
+
+        Args:
+          inputs: float32 [batch, segment_length].
+          valid: int [batch], real samples of each row, for kinds that tell them from padding; all if not given.
+        """
+        waveform = tf.cast(inputs, tf.float32)
+        if self._window is not None:
+            waveform *= self._window
+        values = frontend.compute_features(self._features, waveform, valid, self._config["precision"])
+        return {key: tf.cast(value, tf.float32) for key, value in values.items()}
+
+    def compute_output_shape(self, input_shape: Any) -> dict[str, tuple]:
+        """Key to [batch, …]."""
+        return {key: (input_shape[0], *feature.shape) for key, feature in self._features.items()}
+
+    def get_config(self) -> dict[str, Any]:
+        """What it is made of, so that Keras can save it."""
+        return {**super().get_config(), **self._config}
