@@ -13,6 +13,7 @@ from ..transforms import parts, schema
 from ..transforms.dataset import Layout, tensorflow_compression
 from ..transforms.device import load_tensorflow
 from ..transforms.elements import Block
+from ..transforms.features.sizes import slow_length
 from ..transforms.frontend import build_features, feature_settings
 from ..transforms.rejects import text
 from .byteorder import maybe_byteswapped
@@ -77,6 +78,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
             seconds = time.perf_counter() - began
         warnings = _byte_order(parts.read_part(name).blocks, settings)
         warnings += _near_epsilon(layout.shard(shard.name), plan, settings)
+    warnings += _slow_lengths(plan, settings)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
     rate = done / seconds
     rejected = sum(line["segments"] for line in sidecar["rejects"])
@@ -100,6 +102,17 @@ def _byte_order(blocks: list[Block], settings: Settings) -> list[str]:
     few = list({block.source: block for block in blocks}.values())[:_BYTE_ORDER_RECORDINGS]
     found = (maybe_byteswapped(block.source, text(block.recording), settings) for block in few)
     return [warning for warning in found if warning][:1]
+
+
+def _slow_lengths(plan: Plan, settings: Settings) -> list[str]:
+    """A warning for each feature with an FFT of an awkward length."""
+    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
+    keys: dict[int, str] = {}
+    for key, feature in features.items():
+        if feature.fft_length:
+            keys.setdefault(feature.fft_length, key)
+    found = ((key, slow_length(points)) for points, key in keys.items())
+    return [f"{key}: {warning}" for key, warning in found if warning]
 
 
 def _near_epsilon(path: str, plan: Plan, settings: Settings) -> list[str]:

@@ -28,6 +28,13 @@ def test_python_of_the_readme_runs(tmp_path, monkeypatch):
     assert first["spectrum"].shape[1] == names["spectrum"].shape[1] == 129
 
 
+def test_python_of_the_features_page_runs(capsys):
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, {})
+    assert "(2, 4)" in capsys.readouterr().out
+
+
 def test_files_that_readme_and_docs_link_are_there():
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")):
         prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

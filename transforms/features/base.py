@@ -29,6 +29,7 @@ class Feature:
       axes: of that shape, for metadata; frequencies in Hz, times in s from the segment's first sample.
       graph: from waveforms to values, in the waveforms' dtype; differentiable.
       needs_valid: whether the graph tells real samples from padding.
+      fft_length: points of its FFTs, or 0 where there is none.
       linear: stored values to those on which precision is stated, float64; the identity unless there is a logarithm.
       jit_tolerance: what XLA and plain TensorFlow may differ by on that scale, as a share of a row's largest value.
       near_epsilon: a warning where ε hides most of the stored values, or None.
@@ -38,6 +39,7 @@ class Feature:
     axes: list[dict[str, Any]]
     graph: Graph
     needs_valid: bool = False
+    fft_length: int = 0
     linear: Callable[[np.ndarray], np.ndarray] = lambda values: values.astype(np.float64)
     near_epsilon: Callable[[np.ndarray], str | None] = lambda values: None
     jit_tolerance: float = 1e-6

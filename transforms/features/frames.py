@@ -141,7 +141,7 @@ class Stft(Framed):
         if self.values == "complex":
             shape = (*shape, 2)
             axes.append(listed_axis("part", "", ["real", "imaginary"]))
-        feature = Feature(shape, axes, graph, self.needs_valid)
+        feature = Feature(shape, axes, graph, self.needs_valid, frames.fft_length)
         if self.values != "log":
             return feature
         return dataclasses.replace(
@@ -176,7 +176,13 @@ class Psd(Framed):
             power *= constant(scale, power)
             return power if self.epsilon is None else log_of(power, self.epsilon)
 
-        feature = Feature((kept.stop - kept.start,), [frames.frequency_axis(kept)], graph, self.needs_valid)
+        feature = Feature(
+            (kept.stop - kept.start,),
+            [frames.frequency_axis(kept)],
+            graph,
+            self.needs_valid,
+            frames.fft_length,
+        )
         if self.epsilon is None:
             return feature
         return dataclasses.replace(
@@ -262,6 +268,7 @@ class LogMel(MelSettings):
             [frames.time_axis, axis],
             graph,
             self.needs_valid,
+            frames.fft_length,
             without_log(self.epsilon),
             hidden_by(self.epsilon),
         )
@@ -290,7 +297,13 @@ class Mfcc(MelSettings):
             return product(decibels(self.energies(frames, bank, waveform, valid), 1.0, -100.0), basis)
 
         axis = regular_axis("coefficient", "", 0.0, 1.0, self.coefficients)
-        return Feature((frames.count, self.coefficients), [frames.time_axis, axis], graph, self.needs_valid)
+        return Feature(
+            (frames.count, self.coefficients),
+            [frames.time_axis, axis],
+            graph,
+            self.needs_valid,
+            frames.fft_length,
+        )
 
 
 @settings_group
@@ -328,7 +341,13 @@ class Pcen(MelSettings):
                 self.power_out * tf.math.log1p(gained / self.bias)
             )
 
-        return Feature((frames.count, self.mel_bins), [frames.time_axis, axis], graph, self.needs_valid)
+        return Feature(
+            (frames.count, self.mel_bins),
+            [frames.time_axis, axis],
+            graph,
+            self.needs_valid,
+            frames.fft_length,
+        )
 
 
 FRAMED = (Stft, Psd, LogMel, Mfcc, Pcen)

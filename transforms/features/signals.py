@@ -81,7 +81,7 @@ class EnvelopeSpectrum(Prepared):
 
         resolution = sample_rate / segment_length
         axis = regular_axis("modulation frequency", "Hz", 0.0, resolution, count, resolution=resolution)
-        feature = Feature((count,), [axis], graph, self.needs_valid)
+        feature = Feature((count,), [axis], graph, self.needs_valid, segment_length)
         if self.epsilon is None:
             return feature
         return dataclasses.replace(
@@ -158,6 +158,7 @@ class OctaveBands(Prepared):
             [listed_axis("frequency", "Hz", middle.tolist())],
             graph,
             self.needs_valid,
+            segment_length,
             lambda values: 10 ** (values.astype(np.float64) / 10),
         )
 

@@ -77,7 +77,7 @@ class Spectrum(Prepared):
         def graph(waveform: Any, valid: Any) -> Any:
             return self._scaled(chain.pooled(self._values(chain.spectrum(waveform, valid))))
 
-        feature = Feature((chain.count,), [chain.axis], graph, self.needs_valid)
+        feature = Feature((chain.count,), [chain.axis], graph, self.needs_valid, chain.fft_length)
         return dataclasses.replace(feature, **self._inverse())
 
     def _values(self, spectrum: Any) -> Any:
@@ -230,7 +230,7 @@ class Complex(Spectrum):
             return tf().stack([tf().math.real(found), tf().math.imag(found)], axis=-1)
 
         axes = [chain.axis, {"name": "part", "unit": "", "values": ["real", "imaginary"], "count": 2}]
-        return Feature((chain.count, 2), axes, graph, self.needs_valid)
+        return Feature((chain.count, 2), axes, graph, self.needs_valid, chain.fft_length)
 
 
 @settings_group
@@ -276,7 +276,7 @@ class Cepstrum(Prepared):
             return tf.signal.irfft(spectrum, [points])[..., :count]
 
         axis = regular_axis("quefrency", "s", 0.0, 1 / sample_rate, count)
-        return Feature((count,), [axis], graph, self.needs_valid)
+        return Feature((count,), [axis], graph, self.needs_valid, points)
 
 
 ONE_FFT = (LogSpectrum, Magnitude, Power, Db, Complex, Phase, Cepstrum)
