@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..transforms import frontend, rejects
+from ..transforms import frontend, rejects, statistics
 from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
 from ..transforms.features.base import Feature
 from .ledger import completed
@@ -44,7 +44,8 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     _write_ledger(layout, ledger)
     _judge(layout, counts, lines, settings.max_reject_fraction)
     _export_frontend(layout, settings, plan["sample_rate"])
-    metadata = _metadata(plan, sidecars, counts, settings)
+    splits = _write_statistics(layout, plan)
+    metadata = _metadata(plan, sidecars, counts, settings) | {"statistics": {"splits": splits}}
     with contextlib.suppress(FileNotFoundError):
         os.unlink(layout.outcome)
     write_json(layout.metadata, metadata, layout.temporary)
@@ -148,6 +149,15 @@ def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(ledger, sink)
     replace_file(layout.ledger, sink.getvalue().to_pybytes(), layout.temporary)
+
+
+def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:
+    """Merges those of the training split's shards, or of all where no split is called train; returns which."""
+    names = [_name(planned["shard"]) for planned in plan["shards"]]
+    splits = ["train"] if "train" in plan["splits"] else plan["splits"]
+    parts = (statistics.from_file(layout.shard_statistics(name)) for name in names if name.split in splits)
+    replace_file(layout.statistics, statistics.to_bytes(statistics.merged(parts)), layout.temporary)
+    return splits
 
 
 def _features(settings: Settings, sample_rate: float) -> dict[str, Feature]:

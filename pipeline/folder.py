@@ -37,7 +37,7 @@ _SAVED_MODEL = {
     "keras_metadata.pb",
 }
 _WORK_FOLDERS = {"plan", "shards", "tmp"}
-_DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl")
+_DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz")
 
 
 class FolderError(ValueError):
@@ -297,6 +297,7 @@ def _is_finished(layout: Layout, shard: ShardName, segments: int, digest: str, s
         rejected = sum(reject["segments"] for reject in sidecar["rejects"])
         same = same and sidecar["examples"] + rejected == segments and "computed_by" in sidecar
         same = same and checksum(layout.shard(shard)) == (sidecar["bytes"], sidecar["crc32c"])
+        same = same and checksum(layout.shard_statistics(shard)) == tuple(sidecar["statistics"])
         causes = {reject["reason"] for reject in sidecar["rejects"]}
     except (OSError, DatasetError, KeyError, TypeError):
         return False
@@ -305,7 +306,7 @@ def _is_finished(layout: Layout, shard: ShardName, segments: int, digest: str, s
 
 def _remove_stale(layout: Layout, kept: set[ShardName]) -> None:
     """Removes shards and sidecars that are not part of the plan as it is now."""
-    names = {str(shard) + ".json" for shard in kept}
+    names = {str(shard) + suffix for shard in kept for suffix in (".json", ".npz")}
     for name in os.listdir(layout.sidecars):
         if name not in names:
             _remove(os.path.join(layout.sidecars, name))

@@ -18,6 +18,7 @@ _CURES = {
     "start": "starting: imports and compilation take most of a run as short as this",
     "read": "reading: raise --read-threads, or move the input to faster storage",
     "compute": "computing: more cores or workers, or a GPU",
+    "statistics": "statistics: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
     "encode": "encoding: more worker processes (--direct_running_mode=multi_processing --direct_num_workers=N)",
     "write": "writing: faster storage for the output",
 }
@@ -176,12 +177,13 @@ def _stages(run: Mapping[str, Any]) -> list[str]:
     shares = ", ".join(
         f"{stage} {seconds:.1f} s ({seconds / total:.0%})" for stage, seconds in stages.items()
     )
-    # Stages run side by side, each on its own threads; the shard's own thread encodes and writes.
+    # Stages run side by side, each on its own threads; the shard's own thread does what follows computing.
     threads: Mapping[str, int] = run["threads"]
+    own = ("statistics", "encode", "write")
     busy = {
         "read": stages["read"] / threads["read"],
         "compute": stages["compute"] / threads["compute"],
-        "encode" if stages["encode"] > stages["write"] else "write": stages["encode"] + stages["write"],
+        max(own, key=lambda stage: stages[stage]): sum(stages[stage] for stage in own),
     }
     most = max(busy, key=lambda stage: busy[stage])
     bound = _CURES["start" if run["shards_s"] < _SHORT_S else most]

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from ..transforms import schema
 from ..transforms.dataset import Dataset, ShardName, load_dataset
 from ..transforms.device import load_tensorflow, set_up
+from ..transforms.statistics import from_file
 from ..transforms.write import checksum
 
 _BATCH = 256
@@ -135,7 +136,29 @@ def _check_accounting(dataset: Dataset) -> list[str]:
         problems.append(
             f"the ledger has {len(ledger)} recordings and {written.sum()} examples, the dataset {recordings['matched']} and {examples}"
         )
-    return problems
+    return problems + _check_statistics(dataset)
+
+
+def _check_statistics(dataset: Dataset) -> list[str]:
+    """They must be there, of the recorded features, and of as many values as there are examples."""
+    name = os.path.basename(dataset.layout.statistics)
+    if not dataset.metadata["axes"]:
+        return []
+    try:
+        found = from_file(dataset.layout.statistics)
+    except (OSError, ValueError) as error:
+        return [f"{name}: cannot be read: {error}"]
+    if set(found) != set(dataset.metadata["axes"]):
+        return [
+            f"{name}: is of {', '.join(found)}, and the features are {', '.join(dataset.metadata['axes'])}"
+        ]
+    splits = dataset.metadata.get("statistics", {}).get("splits", dataset.splits)
+    examples = sum(dataset.metadata["splits"][split]["examples"] for split in splits)
+    return [
+        f"{name}: {key} has {each.count} values a bin, and {', '.join(splits)} {examples} examples"
+        for key, each in found.items()
+        if len(dataset.features[key].shape) == 1 and each.count != examples
+    ]
 
 
 def _check_rejects(dataset: Dataset) -> list[str]:

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from . import device, frontend
 from .buffers import is_aligned
 from .frontend import FrontendSettings
+from .statistics import Statistics, counted_rows
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +97,27 @@ class CompiledFrontend:
             features = {key: value.cpu() for key, value in features.items()}
         arrays = {key: np.asarray(memoryview(value)) for key, value in features.items()}
         return Computed(arrays, row_sums.numpy())
+
+    def add_statistics(
+        self,
+        statistics: dict[str, Statistics],
+        features: Mapping[str, np.ndarray],
+        mask: np.ndarray,
+        valid: np.ndarray,
+    ) -> None:
+        """Adds the rows of a batch that count.
+
+        Args:
+          statistics: by key, to be added to.
+          features: key to float32 [rows, …].
+          mask: bool [rows or fewer], which became examples; further rows are filling.
+          valid: int64 [rows], real samples.
+        """
+        for key, values in features.items():
+            count = counted_rows(
+                values[: len(mask)], mask, valid[: len(mask)], self._features[key].frame_step
+            )
+            statistics.setdefault(key, Statistics(values.shape[-1])).update(count)
 
     def _compile(self, jit: bool) -> Any:
         tf = device.load_tensorflow()

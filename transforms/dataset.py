@@ -120,6 +120,15 @@ class Layout:
         """What a finished shard holds, and from which plan part and settings it was made."""
         return os.path.join(self.sidecars, f"{shard}.json")
 
+    def shard_statistics(self, shard: ShardName) -> str:
+        """Those of a finished shard's features."""
+        return os.path.join(self.sidecars, f"{shard}.npz")
+
+    @property
+    def statistics(self) -> str:
+        """Of each feature, over the training split."""
+        return self._path("statistics.npz")
+
     @property
     def temporary(self) -> str:
         """Files that are not complete yet; on the dataset's file system, so that renames are atomic."""

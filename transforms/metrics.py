@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from apache_beam.metrics.metric import Metrics
 
 NAMESPACE = "spectrabeam"
-STAGES = ("read", "compute", "encode", "write")
+STAGES = ("read", "compute", "statistics", "encode", "write")
 
 
 class StageTimes:

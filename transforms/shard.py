@@ -27,7 +27,7 @@ from .batch import (
 from .buffers import Buffers
 from .channels import parse_channels
 from .compute import CompiledFrontend
-from .dataset import Layout, write_json
+from .dataset import Layout, replace_file, write_json
 from .elements import Batch, Block, Source
 from .encode import ExampleEncoder
 from .formats.choose import Readers, open_recording
@@ -36,7 +36,8 @@ from .parts import Part, read_part
 from .rejects import Reject, merge
 from .schema import FeatureSpec
 from .settings import ShardSettings
-from .write import ShardWriter
+from .statistics import Statistics, to_bytes
+from .write import ShardWriter, checksum
 
 
 def extract_shard(
@@ -64,6 +65,7 @@ def extract_shard(
     buffers = Buffers((settings.batch_size, settings.segment_length))
     rejects: list[Reject] = []
     silent: list[int] = []
+    statistics: dict[str, Statistics] = {}
     batches = 0
 
     def read(blocks: list[Block]) -> tuple[Batch, list[Reject]]:
@@ -101,6 +103,10 @@ def extract_shard(
             compute, waveforms, computing, ahead["compute"]
         )  # (Batch, {key: rows}, [Reject])
         for batch, features, lost in computed:
+            with times.measure("statistics"):
+                frontend.add_statistics(
+                    statistics, features, np.repeat(batch.mask, batch.rows), valid_rows(batch)
+                )
             with times.measure("encode"):
                 rows = {key: by_example(values, batch) for key, values in features.items()}
                 kept = kept_waveform(batch, specs)
@@ -113,6 +119,8 @@ def extract_shard(
         with times.measure("write"):
             info = writer.close()
 
+    content = to_bytes(statistics)
+    replace_file(layout.shard_statistics(part.shard), content, layout.temporary)
     sidecar = {
         "shard": str(part.shard),
         "digest": part.digest,
@@ -121,6 +129,7 @@ def extract_shard(
         "bytes": info.num_bytes,
         "crc32c": info.crc32c,
         "silent": sum(silent),
+        "statistics": list(checksum(layout.shard_statistics(part.shard))),
         "rejects": merge(reject.to_json() for reject in rejects),
         "computed_by": frontend.computed_by,
         "batches": batches,

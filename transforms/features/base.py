@@ -30,6 +30,7 @@ class Feature:
       graph: from waveforms to values, in the waveforms' dtype; differentiable.
       needs_valid: whether the graph tells real samples from padding.
       fft_length: points of its FFTs, or 0 where there is none.
+      frame_step: samples from one place of the first axis to the next, or 0 where that is not of frames.
       linear: stored values to those on which precision is stated, float64; the identity unless there is a logarithm.
       jit_tolerance: what XLA and plain TensorFlow may differ by on that scale, as a share of a row's largest value.
       near_epsilon: a warning where ε hides most of the stored values, or None.
@@ -40,6 +41,7 @@ class Feature:
     graph: Graph
     needs_valid: bool = False
     fft_length: int = 0
+    frame_step: int = 0
     linear: Callable[[np.ndarray], np.ndarray] = lambda values: values.astype(np.float64)
     near_epsilon: Callable[[np.ndarray], str | None] = lambda values: None
     jit_tolerance: float = 1e-6

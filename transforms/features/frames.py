@@ -141,7 +141,7 @@ class Stft(Framed):
         if self.values == "complex":
             shape = (*shape, 2)
             axes.append(listed_axis("part", "", ["real", "imaginary"]))
-        feature = Feature(shape, axes, graph, self.needs_valid, frames.fft_length)
+        feature = Feature(shape, axes, graph, self.needs_valid, frames.fft_length, self.frame_step)
         if self.values != "log":
             return feature
         return dataclasses.replace(
@@ -269,6 +269,7 @@ class LogMel(MelSettings):
             graph,
             self.needs_valid,
             frames.fft_length,
+            self.frame_step,
             without_log(self.epsilon),
             hidden_by(self.epsilon),
         )

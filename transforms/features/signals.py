@@ -159,7 +159,7 @@ class OctaveBands(Prepared):
             graph,
             self.needs_valid,
             segment_length,
-            lambda values: 10 ** (values.astype(np.float64) / 10),
+            linear=lambda values: 10 ** (values.astype(np.float64) / 10),
         )
 
 
