@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 
 from ..transforms.features.base import hidden_by
+from ..transforms.features.sizes import slow_length
 from ..transforms.features.spectrum import LogSpectrum
 from ..transforms.formats.choose import Readers, open_recording
-from ..transforms.frontend import feature_settings
+from ..transforms.frontend import build_features, feature_settings
 from ..transforms.rejects import RejectError, text
 from ..transforms.segment import count_segments
 from .byteorder import maybe_byteswapped
@@ -105,6 +106,7 @@ def _levels(recording: Recording, settings: Settings) -> list[str]:
             if not lost and recording.sample_rate:
                 lines += _peaks(values, recording.sample_rate)
             warnings += _near_epsilon(values, settings)
+    warnings += _slow_lengths(recording.sample_rate, settings)
     warnings += [
         warning for warning in [maybe_byteswapped(source, recording.found.show, settings)] if warning
     ]
@@ -131,6 +133,16 @@ def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
         place = top + (0.5 * (before - after) / bend if bend else 0.0)  # of the parabola through the three
         lines.append(f"{place * sample_rate / length:,.2f} Hz (+{above[top]:.0f} dB)")
     return [f"            lines that stand out: {', '.join(lines)}"]
+
+
+def _slow_lengths(sample_rate: float | None, settings: Settings) -> list[str]:
+    """Warnings for FFTs of an awkward length."""
+    try:
+        features = build_features(feature_settings(settings), settings.segment_length, sample_rate or 1.0)
+    except ValueError:  # which `plan` and `extract` refuse
+        return []
+    found = (slow_length(points) for points in {each.fft_length for each in features.values()} if points)
+    return [warning for warning in found if warning]
 
 
 def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:
