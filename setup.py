@@ -22,6 +22,7 @@ FORMATS = {
     "zarr": ["zarr>=2.18"],
 }
 ALL_FORMATS = [package for packages in FORMATS.values() for package in packages]
+PLOT = ["matplotlib>=3.8"]
 README = Path(__file__).with_name("README.md")
 
 setup(
@@ -63,6 +64,7 @@ setup(
             "ruff>=0.12",
             *ALL_FORMATS,
         ],
+        "plot": PLOT,
         "bench": ["psutil>=5.9"],
     },
     classifiers=[

@@ -165,6 +165,10 @@ def _parser() -> argparse.ArgumentParser:
         "inspect", help="show a dataset, or what is read of a waveform file", allow_abbrev=False
     )
     sub.add_argument("path", metavar="DATASET|FILE")
+    sub.add_argument(
+        "--example", type=int, metavar="K", help="of a dataset, the example of this number, from 0 on"
+    )
+    sub.add_argument("--plot", metavar="FILE.png", help="draw that example, or the first one")
     add_flags(sub)
     sub = verbs.add_parser("verify", help="read a dataset back and check everything", allow_abbrev=False)
     sub.add_argument("dataset", metavar="DATASET")

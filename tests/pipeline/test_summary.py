@@ -46,7 +46,7 @@ RUN = {
     "examples": 2000,
     "shards_kept": 0,
     "threads": {"read": 1, "compute": 2},
-    "stage_s": {"read": 1.0, "compute": 6.0, "encode": 2.0, "write": 1.0},
+    "stage_s": {"read": 1.0, "compute": 6.0, "statistics": 0.0, "encode": 2.0, "write": 1.0},
 }
 
 
@@ -77,7 +77,9 @@ def test_summary_of_a_run_tells_time_rate_and_where_it_went():
     told = rows(extraction_summary(METADATA, RUN, LAYOUT))
     assert told["Time"] == ["12.2 s in all, 0.5 s of it for planning; 250 examples/s once running"]
     (stages,) = told["Stages"]
-    assert stages.startswith("read 1.0 s (10%), compute 6.0 s (60%), encode 2.0 s (20%), write 1.0 s (10%)")
+    assert stages.startswith(
+        "read 1.0 s (10%), compute 6.0 s (60%), statistics 0.0 s (0%), encode 2.0 s (20%), write 1.0 s (10%)"
+    )
     assert told["Bound by"][0].startswith("computing: ")
     assert "Kept" not in told
 
@@ -88,7 +90,7 @@ def test_summary_of_a_run_tells_time_rate_and_where_it_went():
 )
 def test_the_longest_stage_bounds_the_run(stage, what):
     # two threads read, two compute, one encodes and writes
-    quiet = {"read": 2.0, "compute": 2.0, "encode": 0.5, "write": 0.5}
+    quiet = {"read": 2.0, "compute": 2.0, "statistics": 0.0, "encode": 0.5, "write": 0.5}
     run = RUN | {"threads": {"read": 2, "compute": 2}, "stage_s": quiet | {stage: quiet[stage] * 3}}
     assert rows(extraction_summary(METADATA, run, LAYOUT))["Bound by"][0].startswith(what)
 

@@ -29,7 +29,7 @@ def test_times_of_a_stage_add_up_before_they_are_cut_to_whole_microseconds():
         clock.now += 1_000_000  # outside of any stage
     with times.measure("write"):
         clock.now += 999
-    assert times.us() == {"read": 6, "compute": 0, "encode": 0, "write": 0}
+    assert times.us() == {"read": 6, "compute": 0, "statistics": 0, "encode": 0, "write": 0}
     assert tuple(times.us()) == STAGES
 
 
