@@ -13,7 +13,7 @@ import pydantic
 
 from .declare import setting, settings_group
 from .device import load_tensorflow
-from .features.base import BandField, BandRule, Feature, FeatureKind
+from .features.base import Band, Feature, FeatureKind, FftLength, Window
 from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
 from .features.signals import OTHERS, EnvelopeSpectrum, Indicators, OctaveBands
 from .features.spectrum import ONE_FFT, Cepstrum, Complex, Db, LogSpectrum, Magnitude, Phase, Power
@@ -66,15 +66,16 @@ class FrontendSettings:
         ge=1e-37,
         le=1e30,
     )
-    band: Annotated[tuple[float, float] | None, BandField, BandRule] = setting(
+    band: Band = setting(
         None, "frequencies to keep, low and high in Hz, in the kinds that take a band", metavar="LOW,HIGH"
     )
-    window: str | None = setting(
+    window: Window | None = setting(
         None, "window of a segment or frame by scipy's name, in the kinds that take one"
     )
-    fft_length: Literal["fast"] | pydantic.PositiveInt | None = setting(
+    fft_length: FftLength = setting(
         None,
         "points of the FFT, in the kinds that take it; fast: the next length without a prime factor above 5",
+        metavar="N|fast",
     )
     detrend: Literal["none", "constant", "linear"] | None = setting(
         None,

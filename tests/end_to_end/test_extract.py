@@ -201,7 +201,7 @@ def test_summary_reconciles_and_says_where_the_time_went(tmp_path):
         assert line in result.out
     [attempt] = [json.loads(line) for line in (tmp_path / "out" / "runs.jsonl").read_text().splitlines()]
     assert attempt["examples"] == 30
-    assert set(attempt["stage_s"]) == {"read", "compute", "encode", "write"}
+    assert set(attempt["stage_s"]) == {"read", "compute", "statistics", "encode", "write"}
     assert attempt["outcome"] == "done"
 
 
@@ -254,5 +254,5 @@ def test_the_numbers_of_the_summary_are_beam_metrics(tmp_path):
     assert counters["bytes_written"] == sum(
         path.stat().st_size for path in (tmp_path / "out").glob("*.tfrecord")
     )
-    for stage in ("read", "compute", "encode", "write"):
+    for stage in ("read", "compute", "statistics", "encode", "write"):
         assert counters[f"{stage}_us"] > 0

@@ -103,7 +103,7 @@ from tests.helpers.settings import load, refused
             {"features": "psd", "amplitude": "peak"},
             "amplitude: none of the features psd takes it: leave it out",
         ),
-        ({"band": [5, 1]}, "band (FILE): 5,1 must be two frequencies in Hz, the lower one first"),
+        ({"band": [5, 1]}, "band (FILE): 5 1 must be two frequencies in Hz, the lower one first"),
         (
             {"features": {"start": {"kind": "log_spectrum"}}},
             "features (FILE): 'start' cannot be a feature's key",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pydantic
@@ -133,7 +133,7 @@ def window_of(name: str, length: int) -> np.ndarray:
         return np.asarray(scipy.signal.get_window(chosen, length, fftbins=True))
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"window={name} is none of scipy's (hann, hamming, blackman, flattop, kaiser:14 …): {error}"
+            f"{name} is none of scipy's (hann, hamming, blackman, flattop, kaiser:14 …): {error}"
         ) from None
 
 
@@ -248,17 +248,18 @@ def decibels(power: Any, reference: float, floor: float) -> Any:
 
 
 def _parse_band(value: Any) -> Any:
-    if isinstance(value, str):
-        value = value.replace(",", " ").split()
-    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
-        value = [part for each in value for part in each.replace(",", " ").split()]
-    return value
-
-
-def _check_band(value: tuple[float, float] | None) -> tuple[float, float] | None:
-    if value is not None and not 0 <= value[0] < value[1]:
-        raise ValueError(f"{value[0]:g},{value[1]:g} must be two frequencies in Hz, the lower one first")
-    return value
+    """Two numbers from `0,6000`, `0 6000` or a list."""
+    if value is None:
+        return None
+    words = [value] if isinstance(value, (str, int, float)) else list(value)
+    parts = [part for word in words for part in str(word).replace(",", " ").split()]
+    try:
+        low, high = (float(part) for part in parts)
+        if 0 <= low < high < math.inf:
+            return low, high
+    except ValueError:
+        pass
+    raise ValueError(f"{' '.join(parts)} must be two frequencies in Hz, the lower one first, such as 0,6000")
 
 
 def _check_window(value: str) -> str:
@@ -266,6 +267,18 @@ def _check_window(value: str) -> str:
     return value
 
 
-BandField = pydantic.BeforeValidator(_parse_band)
-BandRule = pydantic.AfterValidator(_check_band)
-WindowRule = pydantic.AfterValidator(_check_window)
+def _parse_fft_length(value: Any) -> Any:
+    if value is None or value == "fast":
+        return value
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_POINTS:
+        raise ValueError(f"{value} must be fast, or a number of points from 1 to {_MOST_POINTS}")
+    return number
+
+
+_MOST_POINTS = 1 << 28
+
+# Types of settings that several kinds have.
+Band = Annotated[tuple[float, float] | None, pydantic.BeforeValidator(_parse_band)]
+Window = Annotated[str, pydantic.AfterValidator(_check_window)]
+FftLength = Annotated[Literal["fast"] | int | None, pydantic.BeforeValidator(_parse_fft_length)]

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import pydantic
 
 from ..declare import setting, settings_group
 from ..device import load_tensorflow
 from .banks import dct_basis, mel_bank, smoothing
 from .base import (
-    BandField,
-    BandRule,
+    Band,
     Feature,
+    FftLength,
     Prepared,
-    WindowRule,
+    Window,
     band_slice,
     bin_frequencies,
     constant,
     decibels,
+    fft_length_of,
     fit,
     hidden_by,
     listed_axis,
@@ -33,9 +33,6 @@ from .base import (
     without_log,
 )
 
-Band = Annotated[tuple[float, float] | None, BandField, BandRule]
-Window = Annotated[str, WindowRule]
-
 
 @settings_group
 class Framed(Prepared):
@@ -47,9 +44,7 @@ class Framed(Prepared):
 
     frame_length: int = setting(512, "samples of a frame", ge=1)
     frame_step: int = setting(256, "samples from one frame to the next", ge=1)
-    fft_length: pydantic.PositiveInt | None = setting(
-        None, "points of a frame's FFT; frame_length if not given"
-    )
+    fft_length: FftLength = setting(None, "points of a frame's FFT; frame_length if not given")
     window: Window = setting("hann", "of each frame, periodic; any of scipy's by name")
 
     def frames(self, segment_length: int, sample_rate: float) -> Frames:
@@ -62,7 +57,7 @@ class Framed(Prepared):
             raise ValueError(
                 f"frame_length={self.frame_length} is above segment_length={segment_length}: lower it"
             )
-        points = self.fft_length or self.frame_length
+        points = fft_length_of(self.fft_length, self.frame_length)
         return Frames(self, segment_length, sample_rate, points)
 
 

@@ -63,7 +63,7 @@ def from_stft(values: Any, kind: Stft, segment_length: int) -> tuple[Any, np.nda
     Raises:
       ValueError: the settings have left something out, or the windows leave samples out (NOLA); the message says which.
     """
-    points = kind.fft_length or kind.frame_length
+    points = fft_length_of(kind.fft_length, kind.frame_length)
     if kind.values != "complex" or kind.band is not None or points < kind.frame_length:
         raise ValueError(
             f"values={kind.values}, band={kind.band}, fft_length={points}: only values=complex without band and with "

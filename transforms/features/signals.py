@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.signal
@@ -12,11 +12,10 @@ from ..declare import setting, settings_group
 from ..device import load_tensorflow
 from .banks import octave_bank
 from .base import (
-    BandField,
-    BandRule,
+    Band,
     Feature,
     Prepared,
-    WindowRule,
+    Window,
     bin_frequencies,
     constant,
     decibels,
@@ -32,9 +31,6 @@ from .base import (
 )
 from .weighting import weighting_response
 
-Band = Annotated[tuple[float, float] | None, BandField, BandRule]
-Window = Annotated[str, WindowRule]
-
 
 @settings_group
 class EnvelopeSpectrum(Prepared):
@@ -46,7 +42,7 @@ class EnvelopeSpectrum(Prepared):
     """
 
     kind: Literal["envelope_spectrum"] = "envelope_spectrum"
-    passband: Annotated[tuple[float, float] | None, BandField, BandRule] = setting(
+    passband: Band = setting(
         None, "band of the carrier, low and high in Hz; all frequencies if not given", metavar="LOW,HIGH"
     )
     order: int = setting(4, "of the Butterworth band-pass", ge=1, le=12)

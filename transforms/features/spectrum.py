@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import pydantic
 
 from ..declare import setting, settings_group
 from ..device import load_tensorflow
 from .base import (
-    BandField,
-    BandRule,
+    Band,
     Feature,
+    FftLength,
     Prepared,
-    WindowRule,
+    Window,
     band_slice,
     bin_frequencies,
     constant,
@@ -31,10 +30,6 @@ from .base import (
     without_log,
 )
 from .weighting import weighting_response
-
-Band = Annotated[tuple[float, float] | None, BandField, BandRule]
-Window = Annotated[str, WindowRule]
-FftLength = Literal["fast"] | pydantic.PositiveInt | None
 
 
 @settings_group
