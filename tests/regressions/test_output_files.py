@@ -19,7 +19,7 @@ from tests.helpers.signals import noise, write_raw, write_recordings
 
 ONE_SPLIT = ("--splits", "all=1")
 OURS = {
-    "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "frontend", ".spectrabeam",
+    "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz", "frontend", ".spectrabeam",
 }  # fmt: skip
 
 
@@ -162,7 +162,9 @@ def test_overwriting_with_other_splits_leaves_no_shard_of_the_old_ones(tmp_path,
     assert {name.split("-")[1] for name in names(tmp_path / "out")} == splits
     sidecars = {path.name for path in (tmp_path / "out" / ".spectrabeam" / "shards").iterdir()}
     assert sidecars == {
-        name[len("spectrabeam-") : -len(".tfrecord")] + ".json" for name in shards(tmp_path / "out")
+        name[len("spectrabeam-") : -len(".tfrecord")] + suffix
+        for name in shards(tmp_path / "out")
+        for suffix in (".json", ".npz")
     }
 
 

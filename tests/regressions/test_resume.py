@@ -26,7 +26,7 @@ from tests.helpers.signals import noise, write_raw, write_recordings
 SIX = ("--splits", "all=1", "--num-shards", "6")
 NONE, ALL = ("--max-reject-fraction", "0"), ("--max-reject-fraction", "1")
 OURS = {
-    "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "frontend", ".spectrabeam",
+    "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz", "frontend", ".spectrabeam",
 }  # fmt: skip
 
 
@@ -47,7 +47,8 @@ def assert_tidy(dataset: Path) -> None:
     shards = {shard["file"] for split in metadata(dataset)["splits"].values() for shard in split["shards"]}
     assert {path.name for path in dataset.iterdir()} - OURS == shards
     assert not list((dataset / ".spectrabeam" / "tmp").iterdir())
-    assert len(sidecars(dataset)) == len(list((dataset / ".spectrabeam" / "shards").iterdir())) == len(shards)
+    assert len(sidecars(dataset)) == len(shards)
+    assert len(list((dataset / ".spectrabeam" / "shards").iterdir())) == 2 * len(shards)
     assert run("verify", dataset).code == 0
 
 
