@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
@@ -154,6 +155,6 @@ def from_file(file: str | BinaryIO) -> dict[str, Statistics]:
                     setattr(each, name, arrays[f"{key}/{name}"])
                 each.histogram[arrays[f"{key}/bucket"]] = arrays[f"{key}/bucket_count"]
                 statistics[key] = each
-    except (KeyError, AttributeError, ValueError, EOFError) as error:
+    except (KeyError, AttributeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"no statistics of features: {error}") from error
     return statistics
