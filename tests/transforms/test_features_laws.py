@@ -103,6 +103,15 @@ def test_gradients_and_values_are_finite_for_silence_and_padding(case, jit):
     assert np.isfinite(gradient).all()
 
 
+@pytest.mark.parametrize("case", SMALL)
+def test_a_feature_of_frames_says_how_far_they_are_apart(case):
+    """By which statistics leave out frames that hold no real sample."""
+    feature = build(SMALL[case])["key"]
+    first = feature.axes[0]
+    is_framed = first["name"] == "time"
+    assert feature.frame_step == (round(first["step"] * RATE) if is_framed else 0)
+
+
 signals = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed))
 lengths = st.sampled_from([1, 2, 3, 16, 17, 63, 64, 97, 100, 128, 1000])
 

@@ -78,9 +78,14 @@ class Prepared:
     )
 
     @property
+    def prepares(self) -> bool:
+        """Whether anything is to be done."""
+        return self.detrend != "none" or self.standardize
+
+    @property
     def needs_valid(self) -> bool:
         """Whether real samples must be told from padding."""
-        return self.detrend != "none" or self.standardize
+        return self.prepares
 
     def prepare(self, waveform: Any, valid: Any) -> Any:
         """Float [batch, segment_length] to the same, computed in float64.
@@ -89,7 +94,7 @@ class Prepared:
           waveform: float [batch, segment_length].
           valid: int [batch], real samples of each row; not looked at where nothing is to be done.
         """
-        if not self.needs_valid:
+        if not self.prepares:
             return waveform
         tf = load_tensorflow()
         length = waveform.shape[-1]
@@ -213,6 +218,26 @@ def listed_axis(name: str, unit: str, values: Sequence[float] | Sequence[str]) -
     return {"name": name, "unit": unit, "values": list(values), "count": len(values)}
 
 
+def one_sided(fft_length: int) -> np.ndarray:
+    """How many bins of the whole spectrum each bin of a one-sided one stands for: 1 at both ends, else 2; float64 [bins]."""
+    sides = np.full(fft_length // 2 + 1, 2.0)
+    sides[0] = 1.0
+    if fft_length % 2 == 0:
+        sides[-1] = 1.0
+    return sides
+
+
+def parts_of(spectrum: Any) -> Any:
+    """Complex […] to float […, 2]: real and imaginary part; see `part_axis`."""
+    tf = load_tensorflow()
+    return tf.stack([tf.math.real(spectrum), tf.math.imag(spectrum)], axis=-1)
+
+
+def part_axis() -> dict[str, Any]:
+    """Of `parts_of`."""
+    return listed_axis("part", "", ["real", "imaginary"])
+
+
 def log_of(values: Any, epsilon: float) -> Any:
     """log(x + ε), natural."""
     return load_tensorflow().math.log(values + epsilon)
@@ -236,6 +261,13 @@ def hidden_by(epsilon: float) -> Callable[[np.ndarray], str | None]:
         )
 
     return warning
+
+
+def logarithmic(feature: Feature, epsilon: float | None) -> Feature:
+    """A feature whose graph ends with log(x + ε); the feature itself where there is no ε."""
+    if epsilon is None:
+        return feature
+    return dataclasses.replace(feature, linear=without_log(epsilon), near_epsilon=hidden_by(epsilon))
 
 
 def decibels(power: Any, reference: float, floor: float) -> Any:

@@ -14,6 +14,7 @@ from .base import (
     Band,
     Feature,
     FftLength,
+    Graph,
     Prepared,
     Window,
     band_slice,
@@ -22,15 +23,17 @@ from .base import (
     decibels,
     fft_length_of,
     fit,
-    hidden_by,
     listed_axis,
     log_of,
+    logarithmic,
     magnitude_of,
+    one_sided,
+    part_axis,
+    parts_of,
     power_of,
     product,
     regular_axis,
     window_of,
-    without_log,
 )
 
 
@@ -96,6 +99,23 @@ class Frames:
             "frequency", "Hz", kept.start * spacing, spacing, kept.stop - kept.start, resolution=resolution
         )
 
+    def feature(self, axes: list[dict[str, Any]], graph: Graph) -> Feature:
+        """One whose values have frames on their first axis.
+
+        Args:
+          axes: of what each frame holds.
+          graph: to [batch, frames, …].
+        """
+        axes = [self.time_axis, *axes]
+        return Feature(
+            shape=tuple(axis["count"] for axis in axes),
+            axes=axes,
+            graph=graph,
+            needs_valid=self.settings.needs_valid,
+            fft_length=self.fft_length,
+            frame_step=self.settings.frame_step,
+        )
+
     def spectrum(self, waveform: Any, valid: Any) -> Any:
         """Float [batch, segment_length] to complex [batch, frames, bins]."""
         tf, settings = load_tensorflow(), self.settings
@@ -124,24 +144,15 @@ class Stft(Framed):
         def graph(waveform: Any, valid: Any) -> Any:
             spectrum = frames.spectrum(waveform, valid)[..., kept]
             if self.values == "complex":
-                tf = load_tensorflow()
-                return tf.stack([tf.math.real(spectrum), tf.math.imag(spectrum)], axis=-1)
+                return parts_of(spectrum)
             if self.values == "power":
                 return power_of(spectrum)
             magnitude = magnitude_of(spectrum)
             return log_of(magnitude, self.epsilon) if self.values == "log" else magnitude
 
-        shape: tuple[int, ...] = (frames.count, kept.stop - kept.start)
-        axes = [frames.time_axis, frames.frequency_axis(kept)]
-        if self.values == "complex":
-            shape = (*shape, 2)
-            axes.append(listed_axis("part", "", ["real", "imaginary"]))
-        feature = Feature(shape, axes, graph, self.needs_valid, frames.fft_length, self.frame_step)
-        if self.values != "log":
-            return feature
-        return dataclasses.replace(
-            feature, linear=without_log(self.epsilon), near_epsilon=hidden_by(self.epsilon)
-        )
+        more = [part_axis()] if self.values == "complex" else []
+        feature = frames.feature([frames.frequency_axis(kept), *more], graph)
+        return logarithmic(feature, self.epsilon if self.values == "log" else None)
 
 
 @settings_group
@@ -178,22 +189,14 @@ class Psd(Framed):
             self.needs_valid,
             frames.fft_length,
         )
-        if self.epsilon is None:
-            return feature
-        return dataclasses.replace(
-            feature, linear=without_log(self.epsilon), near_epsilon=hidden_by(self.epsilon)
-        )
+        return logarithmic(feature, self.epsilon)
 
 
 def welch_scale(frames: Frames, scaling: Literal["density", "spectrum"]) -> np.ndarray:
     """What |X|² of a frame is multiplied with, float64 [bins]."""
     window = window_of(frames.settings.window, frames.settings.frame_length)[: frames.fft_length]
     total = frames.sample_rate * np.sum(window**2) if scaling == "density" else np.sum(window) ** 2
-    sides = np.full(frames.fft_length // 2 + 1, 2.0)
-    sides[0] = 1.0
-    if frames.fft_length % 2 == 0:
-        sides[-1] = 1.0
-    return sides / total
+    return one_sided(frames.fft_length) / total
 
 
 @settings_group
@@ -258,16 +261,7 @@ class LogMel(MelSettings):
         def graph(waveform: Any, valid: Any) -> Any:
             return log_of(self.energies(frames, bank, waveform, valid), self.epsilon)
 
-        return Feature(
-            (frames.count, self.mel_bins),
-            [frames.time_axis, axis],
-            graph,
-            self.needs_valid,
-            frames.fft_length,
-            self.frame_step,
-            without_log(self.epsilon),
-            hidden_by(self.epsilon),
-        )
+        return logarithmic(frames.feature([axis], graph), self.epsilon)
 
 
 @settings_group
@@ -293,13 +287,7 @@ class Mfcc(MelSettings):
             return product(decibels(self.energies(frames, bank, waveform, valid), 1.0, -100.0), basis)
 
         axis = regular_axis("coefficient", "", 0.0, 1.0, self.coefficients)
-        return Feature(
-            (frames.count, self.coefficients),
-            [frames.time_axis, axis],
-            graph,
-            self.needs_valid,
-            frames.fft_length,
-        )
+        return frames.feature([axis], graph)
 
 
 @settings_group
@@ -337,13 +325,7 @@ class Pcen(MelSettings):
                 self.power_out * tf.math.log1p(gained / self.bias)
             )
 
-        return Feature(
-            (frames.count, self.mel_bins),
-            [frames.time_axis, axis],
-            graph,
-            self.needs_valid,
-            frames.fft_length,
-        )
+        return frames.feature([axis], graph)
 
 
 FRAMED = (Stft, Psd, LogMel, Mfcc, Pcen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Literal
 
 import numpy as np
@@ -19,15 +18,15 @@ from .base import (
     bin_frequencies,
     constant,
     decibels,
-    hidden_by,
     listed_axis,
     log_of,
+    logarithmic,
     magnitude_of,
+    one_sided,
     power_of,
     product,
     regular_axis,
     window_of,
-    without_log,
 )
 from .weighting import weighting_response
 
@@ -78,11 +77,7 @@ class EnvelopeSpectrum(Prepared):
         resolution = sample_rate / segment_length
         axis = regular_axis("modulation frequency", "Hz", 0.0, resolution, count, resolution=resolution)
         feature = Feature((count,), [axis], graph, self.needs_valid, segment_length)
-        if self.epsilon is None:
-            return feature
-        return dataclasses.replace(
-            feature, linear=without_log(self.epsilon), near_epsilon=hidden_by(self.epsilon)
-        )
+        return logarithmic(feature, self.epsilon)
 
     def _response(self, segment_length: int, sample_rate: float) -> np.ndarray:
         """Of band-pass and Hilbert transformer together, float64 [segment_length]."""
@@ -135,11 +130,7 @@ class OctaveBands(Prepared):
                 "segment"
             )
         window = window_of(self.window, segment_length)
-        sides = np.full(len(frequencies), 2.0)
-        sides[0] = 1.0
-        if segment_length % 2 == 0:
-            sides[-1] = 1.0
-        scale = sides / (segment_length * np.sum(window**2))
+        scale = one_sided(segment_length) / (segment_length * np.sum(window**2))
         if self.weighting != "none":
             scale = scale * weighting_response(self.weighting, frequencies) ** 2
 
@@ -182,7 +173,7 @@ class Indicators(Prepared):
 
         def graph(waveform: Any, valid: Any) -> Any:
             tf = load_tensorflow()
-            samples = tf.cast(self.prepare(waveform, valid) if self._prepares else waveform, tf.float64)
+            samples = tf.cast(self.prepare(waveform, valid), tf.float64)
             count = tf.cast(valid, tf.float64)[:, None]
             mask = tf.cast(tf.range(segment_length, dtype=tf.float64)[None] < count, tf.float64)
             samples = samples * mask
@@ -213,10 +204,6 @@ class Indicators(Prepared):
             return tf.cast(tf.concat(found, axis=1), waveform.dtype)
 
         return Feature((len(INDICATORS),), [listed_axis("indicator", "", INDICATORS)], graph, True)
-
-    @property
-    def _prepares(self) -> bool:
-        return self.detrend != "none" or self.standardize
 
 
 OTHERS = (EnvelopeSpectrum, OctaveBands, Indicators)

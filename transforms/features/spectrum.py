@@ -24,6 +24,9 @@ from .base import (
     hidden_by,
     log_of,
     magnitude_of,
+    one_sided,
+    part_axis,
+    parts_of,
     power_of,
     regular_axis,
     window_of,
@@ -89,8 +92,6 @@ class Spectrum(Prepared):
 
     def _chain(self, segment_length: int, sample_rate: float) -> _Chain:
         fft_length = fft_length_of(self.fft_length, segment_length)
-        if fft_length < 1:
-            raise ValueError(f"fft_length={fft_length} must be 1 or more")
         frequencies = bin_frequencies(fft_length, sample_rate)
         kept = band_slice(self.band, frequencies)
         count = (kept.stop - kept.start) // self.average_bins
@@ -144,11 +145,10 @@ class _Chain:
         """Complex128 [bins] that the spectrum is multiplied with, or None."""
         settings, response = self.settings, np.ones(len(self.frequencies), np.complex128)
         if settings.amplitude == "peak":
-            gain = np.full(len(response), 2.0)
-            gain[0] = 1.0
-            if self.fft_length % 2 == 0:
-                gain[-1] = 1.0
-            response *= gain / window_of(settings.window, self.segment_length)[: self.fft_length].sum()
+            response *= (
+                one_sided(self.fft_length)
+                / window_of(settings.window, self.segment_length)[: self.fft_length].sum()
+            )
         if settings.integrate:
             omega = 2j * np.pi * self.frequencies
             response[0] = 0
@@ -218,13 +218,12 @@ class Complex(Spectrum):
 
     def build(self, segment_length: int, sample_rate: float) -> Feature:
         """See `FeatureKind.build`."""
-        chain, tf = self._chain(segment_length, sample_rate), load_tensorflow
+        chain = self._chain(segment_length, sample_rate)
 
         def graph(waveform: Any, valid: Any) -> Any:
-            found = chain.spectrum(waveform, valid)
-            return tf().stack([tf().math.real(found), tf().math.imag(found)], axis=-1)
+            return parts_of(chain.spectrum(waveform, valid))
 
-        axes = [chain.axis, {"name": "part", "unit": "", "values": ["real", "imaginary"], "count": 2}]
+        axes = [chain.axis, part_axis()]
         return Feature((chain.count, 2), axes, graph, self.needs_valid, chain.fft_length)
 
 
