@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from ..transforms import parts, schema
 from ..transforms.dataset import Layout, tensorflow_compression
 from ..transforms.device import load_tensorflow
 from ..transforms.elements import Block
+from ..transforms.features.base import Feature
 from ..transforms.features.sizes import slow_length
 from ..transforms.frontend import build_features, feature_settings
 from ..transforms.rejects import text
@@ -57,6 +59,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
     enough = 1 + int((blocks.column("count").to_numpy().cumsum() < most).sum())
     blocks = blocks.slice(0, enough)
     frontend = CompiledFrontend(settings, settings.segment_length, plan.sample_rate)
+    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
     with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
         layout = Layout(folder)
         os.makedirs(layout.sidecars)
@@ -77,8 +80,8 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
             )
             seconds = time.perf_counter() - began
         warnings = _byte_order(parts.read_part(name).blocks, settings)
-        warnings += _near_epsilon(layout.shard(shard.name), plan, settings)
-    warnings += _slow_lengths(plan, settings)
+        warnings += _near_epsilon(layout.shard(shard.name), features, plan, settings)
+    warnings += _slow_lengths(features)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
     rate = done / seconds
     rejected = sum(line["segments"] for line in sidecar["rejects"])
@@ -104,9 +107,8 @@ def _byte_order(blocks: list[Block], settings: Settings) -> list[str]:
     return [warning for warning in found if warning][:1]
 
 
-def _slow_lengths(plan: Plan, settings: Settings) -> list[str]:
+def _slow_lengths(features: Mapping[str, Feature]) -> list[str]:
     """A warning for each feature with an FFT of an awkward length."""
-    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
     keys: dict[int, str] = {}
     for key, feature in features.items():
         if feature.fft_length:
@@ -115,10 +117,9 @@ def _slow_lengths(plan: Plan, settings: Settings) -> list[str]:
     return [f"{key}: {warning}" for key, warning in found if warning]
 
 
-def _near_epsilon(path: str, plan: Plan, settings: Settings) -> list[str]:
+def _near_epsilon(path: str, features: Mapping[str, Feature], plan: Plan, settings: Settings) -> list[str]:
     """A warning for each feature of which ε, not the data, decides most values."""
     tf = load_tensorflow()
-    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
     specs = {key: spec for key, spec in plan.specs.items() if key in features}
     if not specs:
         return []

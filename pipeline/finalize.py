@@ -43,9 +43,11 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     replace_file(layout.rejects, rejects.to_lines(lines).encode(), layout.temporary)
     _write_ledger(layout, ledger)
     _judge(layout, counts, lines, settings.max_reject_fraction)
-    _export_frontend(layout, settings, plan["sample_rate"])
+    kinds, rate = frontend.feature_settings(settings), plan["sample_rate"]
+    features = frontend.build_features(kinds, settings.segment_length, rate) if rate else {}
+    _export_frontend(layout, features, settings)
     splits = _write_statistics(layout, plan)
-    metadata = _metadata(plan, sidecars, counts, settings) | {"statistics": {"splits": splits}}
+    metadata = _metadata(plan, sidecars, counts, features, settings) | {"statistics": {"splits": splits}}
     with contextlib.suppress(FileNotFoundError):
         os.unlink(layout.outcome)
     write_json(layout.metadata, metadata, layout.temporary)
@@ -160,13 +162,7 @@ def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:
     return splits
 
 
-def _features(settings: Settings, sample_rate: float) -> dict[str, Feature]:
-    kinds = frontend.feature_settings(settings)
-    return frontend.build_features(kinds, settings.segment_length, sample_rate) if sample_rate else {}
-
-
-def _export_frontend(layout: Layout, settings: Settings, sample_rate: float) -> None:
-    features = _features(settings, sample_rate)
+def _export_frontend(layout: Layout, features: dict[str, Feature], settings: Settings) -> None:
     if not features:
         return
     temporary = os.path.join(layout.temporary, f"frontend.{os.getpid()}")
@@ -178,11 +174,14 @@ def _export_frontend(layout: Layout, settings: Settings, sample_rate: float) -> 
 
 
 def _metadata(
-    plan: dict[str, Any], sidecars: list[dict[str, Any]], counts: dict[str, Any], settings: Settings
+    plan: dict[str, Any],
+    sidecars: list[dict[str, Any]],
+    counts: dict[str, Any],
+    features: dict[str, Feature],
+    settings: Settings,
 ) -> dict[str, Any]:
     """The content of spectrabeam.json: only what follows from input, settings and versions."""
-    features = frontend.feature_settings(settings)
-    sample_rate = plan["sample_rate"]
+    kinds = frontend.feature_settings(settings)
     splits: dict[str, dict[str, Any]] = {name: {"examples": 0, "shards": []} for name in plan["splits"]}
     for planned, sidecar in zip(plan["shards"], sidecars, strict=True):
         split = splits[_name(planned["shard"]).split]
@@ -204,7 +203,9 @@ def _metadata(
         "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
         "computed_by": [dict(pairs) for pairs in sorted(computed_by)],
-        "frontend": frontend.frontend_id(features, settings.segment_length, sample_rate, settings.precision),
+        "frontend": frontend.frontend_id(
+            kinds, settings.segment_length, plan["sample_rate"], settings.precision
+        ),
         "compression": settings.compression,
         "sample_rate": plan["sample_rate"],
         "segment_length": settings.segment_length,
@@ -213,7 +214,7 @@ def _metadata(
         "unit": plan["unit"],
         "channels": settings.channels,
         "features": plan["features"],
-        "axes": {key: feature.axes for key, feature in _features(settings, sample_rate).items()},
+        "axes": {key: feature.axes for key, feature in features.items()},
         "label_names": plan["label_names"],
         "counts": counts,
         "splits": splits,

@@ -81,13 +81,16 @@ def extract_shard(
                 specs=specs,
             )
 
-    def compute(read_result: tuple[Batch, list[Reject]]) -> tuple[Batch, dict[str, np.ndarray], list[Reject]]:
+    def compute(
+        read_result: tuple[Batch, list[Reject]],
+    ) -> tuple[Batch, np.ndarray, dict[str, np.ndarray], list[Reject]]:
         batch, lost = read_result
+        valid = valid_rows(batch)
         with times.measure("compute"):
-            computed = frontend(batch.waveform, valid_rows(batch))
+            computed = frontend(batch.waveform, valid)
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
         silent.append(count_silent(batch, computed.row_sums == frontend.silent_sum))
-        return batch, computed.features, lost
+        return batch, valid, computed.features, lost
 
     temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.{uuid.uuid4().hex}.tfrecord")
     threads = {"read": settings.readers_at_once, "compute": frontend.threads}
@@ -101,12 +104,10 @@ def extract_shard(
         waveforms = map_ahead(read, segments, reading, ahead["read"])  # (Batch, [Reject])
         computed = map_ahead(
             compute, waveforms, computing, ahead["compute"]
-        )  # (Batch, {key: rows}, [Reject])
-        for batch, features, lost in computed:
+        )  # (Batch, [rows], {key: rows}, [Reject])
+        for batch, valid, features, lost in computed:
             with times.measure("statistics"):
-                frontend.add_statistics(
-                    statistics, features, np.repeat(batch.mask, batch.rows), valid_rows(batch)
-                )
+                frontend.add_statistics(statistics, features, np.repeat(batch.mask, batch.rows), valid)
             with times.measure("encode"):
                 rows = {key: by_example(values, batch) for key, values in features.items()}
                 kept = kept_waveform(batch, specs)
