@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -79,7 +79,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
                 fingerprint(content_settings(settings)),
             )
             seconds = time.perf_counter() - began
-        warnings = _byte_order(parts.read_part(name).blocks, settings)
+        warnings = _byte_order(parts.read_part(name).blocks(), settings)
         warnings += _near_epsilon(layout.shard(shard.name), features, plan, settings)
     warnings += _slow_lengths(features)
     done = max(1, sidecar["examples"] + sum(line["segments"] for line in sidecar["rejects"]))
@@ -100,7 +100,7 @@ def _whole_batches(blocks: pa.Table, settings: Settings) -> pa.Table:
     return blocks.slice(0, int((sums <= max(total - total % settings.batch_size, sums[0])).sum()))
 
 
-def _byte_order(blocks: list[Block], settings: Settings) -> list[str]:
+def _byte_order(blocks: Iterable[Block], settings: Settings) -> list[str]:
     """A warning where one of a few headerless recordings seems to have its bytes the other way round."""
     few = list({block.source: block for block in blocks}.values())[:_BYTE_ORDER_RECORDINGS]
     found = (maybe_byteswapped(block.source, text(block.recording), settings) for block in few)

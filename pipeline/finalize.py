@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import io
 import os
 import platform
 import shutil
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..transforms import frontend, rejects, statistics
@@ -81,9 +83,8 @@ def _name(text: str) -> ShardName:
 def _count(
     plan: dict[str, Any], sidecars: list[dict[str, Any]], ledger: pa.Table, lines: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    written = ledger.column("segments_written").to_numpy()
-    names = ledger.column("id").to_pylist()
-    unused = {name for name, count in zip(names, written.tolist(), strict=True) if not count}
+    nothing = pc.equal(ledger.column("segments_written"), 0)
+    unused = set(ledger.column("id").filter(nothing).to_pylist())
     reasons: dict[str, dict[str, int]] = {}
     rejected: set[str] = set()
     for line in lines:
@@ -95,7 +96,7 @@ def _count(
             reason["recordings"] += 1
             rejected.add(line["recording"])
     return {
-        "recordings": {"matched": len(names), "used": len(names) - len(unused), "rejected": len(rejected)},
+        "recordings": {"matched": len(ledger), "used": len(ledger) - len(unused), "rejected": len(rejected)},
         "segments": {
             "planned": plan["segments"],
             "examples": sum(sidecar["examples"] for sidecar in sidecars),
@@ -148,9 +149,9 @@ def _fail(layout: Layout, exit_code: int, message: str) -> None:
 
 
 def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     pq.write_table(ledger, sink)
-    replace_file(layout.ledger, sink.getvalue().to_pybytes(), layout.temporary)
+    replace_file(layout.ledger, sink.getvalue(), layout.temporary)
 
 
 def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..transforms import parts
@@ -222,8 +223,8 @@ def _modified(layout: Layout, plan: Plan) -> str:
         old = pq.read_table(layout.ledger, columns=["modified"]).column("modified")
     except (OSError, ValueError):
         return ""
-    new = plan.recordings.column("modified")
-    changed = sum(1 for one, other in zip(old.to_pylist(), new.to_pylist(), strict=True) if one != other)
+    same = pc.equal(old, plan.recordings.column("modified"))
+    changed = pc.sum(pc.invert(pc.fill_null(same, False))).as_py()
     return (
         f"; {changed:,} files have another modification time than then: --overwrite reads them again"
         if changed

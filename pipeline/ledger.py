@@ -164,7 +164,9 @@ def completed(ledger: pa.Table, reject_lines: Iterable[Mapping[str, Any]]) -> pa
     lost: collections.Counter[str] = collections.Counter()
     for line in reject_lines:
         lost[line["recording"]] += line["segments"]
-    rejected = np.array([lost[name] for name in ledger.column("id").to_pylist()], np.int64)
+    names, segments = pa.array(list(lost), pa.string()), pa.array(list(lost.values()), pa.int64())
+    places = pc.index_in(ledger.column("id"), names)  # null where nothing was lost
+    rejected = pc.fill_null(segments.take(places), 0).to_numpy()
     written = ledger.column("segments_planned").to_numpy() - rejected
     for name, column in (("segments_written", written), ("segments_rejected", rejected)):
         ledger = ledger.set_column(ledger.schema.get_field_index(name), name, pa.array(column))

@@ -1,4 +1,4 @@
-"""A long list of records that is kept packed: as Python objects, those of a large archive would fill the memory."""
+"""Long lists of records, packed, and tables made of them: those of a large archive go to a temporary file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import io
 import itertools
 import operator
 import pickle
+import tempfile
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
@@ -19,6 +21,7 @@ Item = TypeVar("Item")
 _CHUNK = 512
 _RUN = 1 << 14  # records that are sorted at once
 _FASTEST = 1
+_IN_MEMORY = 1 << 20  # bytes of a list, packed
 
 
 class _Reducers(dict):
@@ -38,10 +41,14 @@ _REDUCERS = _Reducers()
 
 
 class Packed(Sequence[Item]):
-    """Immutable records in the order in which they were added. Going through them in order is fast."""
+    """Immutable records in the order in which they were added. Going through them in order is fast.
+
+    As Python objects they would take kilobytes each.
+    """
 
     def __init__(self, items: Iterable[Item] = ()):
-        self._chunks: list[bytes] = []
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115, closed in __del__
+        self._ends = array("q", [0])  # of the chunks in the file
         self._last: list[Item] = []  # not packed yet
         self._read: tuple[int, list[Item]] = (-1, [])
         self.extend(items)
@@ -50,7 +57,8 @@ class Packed(Sequence[Item]):
         """Adds one at the end."""
         self._last.append(item)
         if len(self._last) == _CHUNK:
-            self._chunks.append(_pack(self._last))
+            self._file.seek(self._ends[-1])
+            self._ends.append(self._ends[-1] + self._file.write(_pack(self._last)))
             self._last = []
 
     def extend(self, items: Iterable[Item]) -> None:
@@ -72,11 +80,11 @@ class Packed(Sequence[Item]):
         return f"Packed({self[:20]}{' …' if len(self) > 20 else ''})"
 
     def __len__(self) -> int:
-        return len(self._chunks) * _CHUNK + len(self._last)
+        return (len(self._ends) - 1) * _CHUNK + len(self._last)
 
     def __iter__(self) -> Iterator[Item]:
-        for chunk in self._chunks:
-            yield from _unpack(chunk)
+        for chunk in range(len(self._ends) - 1):
+            yield from self._chunk(chunk)
         yield from self._last
 
     @overload
@@ -87,11 +95,19 @@ class Packed(Sequence[Item]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         chunk, within = divmod(range(len(self))[place], _CHUNK)
-        if chunk == len(self._chunks):
+        if chunk == len(self._ends) - 1:
             return self._last[within]
         if self._read[0] != chunk:
-            self._read = chunk, _unpack(self._chunks[chunk])
+            self._read = chunk, self._chunk(chunk)
         return self._read[1][within]
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def _chunk(self, number: int) -> list[Item]:
+        begin, end = self._ends[number : number + 2]
+        self._file.seek(begin)
+        return _unpack(self._file.read(end - begin))
 
 
 def chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:
@@ -102,12 +118,18 @@ def chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:
 
 
 def by_chunks(rows: Callable[[list[Item], int], pa.Table], items: Iterable[Item]) -> pa.Table:
-    """A table made of few items at a time, by a function of those and the place of their first one."""
-    tables, first = [], 0
-    for some in chunks(items):
-        tables.append(rows(some, first))
-        first += len(some)
-    return pa.concat_tables(tables or [rows([], 0)])
+    """A table made of few items at a time, by a function of those and the place of their first one.
+
+    It lies in a temporary file, of which the system keeps in memory what it has room for.
+    """
+    first = 0
+    with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
+        with pa.ipc.new_stream(file, rows([], 0).schema) as writer:
+            for some in chunks(items):
+                writer.write_table(rows(some, first))
+                first += len(some)
+        file.flush()
+        return pa.ipc.open_stream(pa.memory_map(file.name)).read_all()
 
 
 def _pack(items: list[Any]) -> bytes:

@@ -24,12 +24,11 @@ Table = dict[tuple[str, str], tuple[int, int, int]]
 
 def tabulate(cuts: Cuts, splits: Assignment, names: Sequence[str]) -> Table:
     """Counts what each split has of each label."""
-    group_of, _ = splits.group_of
     width = len(names) + 1
     cells, cell_of = np.unique(cuts.split * width + cuts.label - NONE, return_inverse=True)
     segments = np.bincount(cell_of, cuts.counts, len(cells)).astype(np.int64)
     recordings = _distinct(cell_of, cuts.owner, len(cells))
-    groups = _distinct(cell_of, group_of[cuts.owner], len(cells))
+    groups = _distinct(cell_of, splits.group_of[cuts.owner], len(cells))
     table = {}
     for place, cell in enumerate(cells.tolist()):
         split, label = divmod(cell, width)
@@ -86,16 +85,19 @@ def _some(names: Sequence[str]) -> str:
 
 def _groups(cuts: Cuts, splits: Assignment) -> list[str]:
     """Groups that are most of a split, which then says little about others."""
-    group_of, keys = splits.group_of
+    group_of = splits.group_of
     warnings = []
     for index, split in enumerate(splits.names):
         chosen = cuts.split == index
-        segments = np.bincount(group_of[cuts.owner[chosen]], cuts.counts[chosen], len(keys))
+        segments = np.bincount(group_of[cuts.owner[chosen]], cuts.counts[chosen])
         present = int(np.count_nonzero(segments))
         # of two groups one is always at least half, of three a third
         if present > 1 and segments.max() / segments.sum() > max(_DOMINATES, 0.3 + 1 / present):
-            share, group = segments.max() / segments.sum(), show_group(keys[int(segments.argmax())].as_py())
-            warnings.append(f"group {group} is {share:.0%} of split {split}, which has {present} groups")
+            share, largest = segments.max() / segments.sum(), int(segments.argmax())
+            group = splits.groups[int((group_of == largest).argmax())]
+            warnings.append(
+                f"group {show_group(group)} is {share:.0%} of split {split}, which has {present} groups"
+            )
     return warnings
 
 

@@ -27,15 +27,21 @@ def part_table(sources: pa.Table, blocks: pa.Table) -> pa.Table:
       blocks: some rows of `block_table`.
     """
     shared = sources.take(blocks.column("owner"))
-    names = parts.schema(pa.struct([]), pa.struct([])).names
-    columns = [blocks.column(name) if name in _OF_BLOCKS else shared.column(name) for name in names]
-    return pa.table(columns, names=names)
+    columns = {}
+    for field in parts.schema(pa.struct([]), pa.struct([])):
+        if field.name in _OF_BLOCKS:
+            columns[field.name] = blocks.column(field.name)
+        elif field.name in shared.column_names:
+            columns[field.name] = shared.column(field.name)
+        else:
+            columns[field.name] = pa.nulls(len(shared), field.type)
+    return pa.table(columns)
 
 
 def source_table(
     recordings: Sequence[Recording], cuts: Cuts, context: Context, sample_rate: float
 ) -> pa.Table:
-    """What every block of a recording shares, one row a recording."""
+    """What every block of a recording shares, one row a recording; columns that are all null are not there."""
     small, vectors = context.arrow_types()
 
     def rows(some: Sequence[Recording], first: int) -> pa.Table:
@@ -55,7 +61,9 @@ def source_table(
         }
         return pa.table(columns)
 
-    return by_chunks(rows, recordings).combine_chunks()  # since parts take rows here and there
+    table = by_chunks(rows, recordings)
+    empty = [name for name in table.column_names if table.column(name).null_count == len(table)]
+    return table.drop_columns(empty).combine_chunks()  # since parts take rows here and there
 
 
 def _source_array(recordings: Sequence[Recording | None]) -> pa.Array:

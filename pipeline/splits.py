@@ -13,10 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..transforms.rejects import text
-from .packed import Packed, chunks
+from .packed import Packed
 from .recording import Recording
 from .split_settings import SPLIT_NAME, SplitSettings, as_text, fields_needed, fractions_of
 from .words import counted
@@ -62,11 +61,10 @@ class Assignment:
     warnings: list[str]
 
     @functools.cached_property
-    def group_of(self) -> tuple[np.ndarray, Sequence[bytes]]:
-        """Index of each recording's group, int64 [recordings], and the groups' keys."""
-        coded = pa.chunked_array([pa.array(some, pa.binary()) for some in chunks(self.groups)], pa.binary())
-        coded = coded.combine_chunks().dictionary_encode()
-        return coded.indices.to_numpy().astype(np.int64), coded.dictionary
+    def group_of(self) -> np.ndarray:
+        """Number of each recording's group, int64 [recordings]."""
+        hashes = np.fromiter(map(salted_hash, self.groups), np.uint64, len(self.groups))
+        return np.unique(hashes, return_inverse=True)[1]
 
     def only(self, kept: Sequence[int]) -> Assignment:
         """The same for some of the recordings."""

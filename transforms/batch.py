@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, BinaryIO, Literal
 
@@ -43,7 +43,7 @@ class SampleSettings:
         return value
 
 
-def plan_batches(blocks: Sequence[Block], batch_size: int, hop: int) -> Iterator[list[Block]]:
+def plan_batches(blocks: Iterable[Block], batch_size: int, hop: int) -> Iterator[list[Block]]:
     """Cuts a shard's segments into runs of batch_size, in order; the last has what is left.
 
     The rows of a batch follow from the plan alone, so they are the same whatever becomes of single rows,
@@ -91,7 +91,7 @@ def read_batch(
     Returns:
       the batch, where rows without segment or with a rejected one are zero and masked out, and the rejects.
     """
-    rows = rows_of_example(blocks, mode)
+    rows = rows_of_example(blocks[0], mode)
     examples, length = len(waveform) // rows, segments.segment_length
     buffers = [waveform]
     stored = np.zeros(waveform.shape, np.int16) if samples.keep_waveform == "int16" else None
@@ -156,9 +156,9 @@ def read_batch(
     return batch, rejects
 
 
-def rows_of_example(blocks: Sequence[Block], mode: Mode) -> int:
+def rows_of_example(block: Block, mode: Mode) -> int:
     """Rows of one example: the channels that are stacked, otherwise one."""
-    return len(blocks[0].channels) if mode == "stack" and blocks else 1
+    return len(block.channels) if mode == "stack" else 1
 
 
 def channel_of(block: Block, mode: Mode) -> int:

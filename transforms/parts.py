@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ SOURCE = pa.struct(
     ]
 )
 ORIGIN = pa.struct([("recording", pa.binary()), ("channel", pa.int64()), ("start", pa.int64())])
+_AT_ONCE = 512
 _NOT_DIGESTED = ("uri", "locator")  # where it lies, not what it is
 
 
@@ -64,12 +66,17 @@ class Part:
     Attributes:
       shard: its name.
       digest: of everything in the part that decides the shard's content.
-      blocks: in the order of the shard's records.
+      table: its blocks, one row each.
     """
 
     shard: ShardName
     digest: str
-    blocks: list[Block]
+    table: pa.Table
+
+    def blocks(self) -> Iterator[Block]:
+        """In the order of the shard's records; few are objects at once."""
+        for some in self.table.to_batches(_AT_ONCE):
+            yield from map(_block, some.to_pylist())
 
 
 def digest(shard: ShardName, table: pa.Table) -> str:
@@ -119,8 +126,7 @@ def read_part(path: str) -> Part:
     """The inverse of `write_part`."""
     table = pq.read_table(path)
     metadata = json.loads(table.schema.metadata[b"spectrabeam"])
-    blocks = [_block(row) for row in table.to_pylist()]
-    return Part(ShardName(metadata["split"], metadata["index"]), metadata["digest"], blocks)
+    return Part(ShardName(metadata["split"], metadata["index"]), metadata["digest"], table)
 
 
 def _block(row: dict[str, Any]) -> Block:

@@ -60,7 +60,7 @@ def extract_shard(
     times, began_s, began = StageTimes(), time.time(), time.perf_counter()
     readers = Readers(settings)
     mode = parse_channels(settings.channels).mode
-    examples = settings.batch_size // rows_of_example(part.blocks, mode)
+    examples = settings.batch_size // rows_of_example(next(part.blocks()), mode)
     encoder = ExampleEncoder(specs)
     buffers = Buffers((settings.batch_size, settings.segment_length))
     rejects: list[Reject] = []
@@ -100,7 +100,7 @@ def extract_shard(
         ShardWriter(layout.shard(part.shard), temporary, settings.compression) as writer,
     ):
         ahead = {stage: settings.batches_ahead(count) for stage, count in threads.items()}
-        segments = plan_batches(part.blocks, examples, settings.hop)  # [Block] a batch
+        segments = plan_batches(part.blocks(), examples, settings.hop)  # [Block] a batch
         waveforms = map_ahead(read, segments, reading, ahead["read"])  # (Batch, [Reject])
         computed = map_ahead(
             compute, waveforms, computing, ahead["compute"]

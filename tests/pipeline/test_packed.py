@@ -52,7 +52,10 @@ def test_sorting_keeps_equal_ones_in_their_order(count):
 def test_a_table_is_made_by_chunks_and_may_be_empty():
     def rows(some, first):
         return pa.table(
-            {"item": pa.array(some, pa.int64()), "place": pa.array(range(first, first + len(some)))}
+            {
+                "item": pa.array(some, pa.int64()),
+                "place": pa.array(range(first, first + len(some)), pa.int64()),
+            }
         )
 
     assert by_chunks(rows, range(1300)).column("place").to_pylist() == list(range(1300))

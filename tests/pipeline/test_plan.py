@@ -44,7 +44,7 @@ def test_a_part_holds_all_that_a_worker_needs(tmp_path):
     assert table.schema.equals(parts.schema(pa.struct([]), pa.struct([])))
     path = str(tmp_path / "part")
     parts.write_part(path, shard.name, table)
-    (block,) = parts.read_part(path).blocks
+    (block,) = parts.read_part(path).blocks()
     assert (block.recording, block.channels, block.start, block.count) == (b"a/1.raw", (0,), 0, 2)
     assert (block.end, block.sample_rate, block.label, dict(block.context)) == (2 * L, 1000.0, 0, {})
     source = block.source

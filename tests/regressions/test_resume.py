@@ -205,7 +205,7 @@ def part_names(dataset: Path, number: int) -> set[str]:
     from spectrabeam.transforms.dataset import Layout
     from spectrabeam.transforms.parts import read_part
 
-    blocks = read_part(Layout(str(dataset)).plan_part(number)).blocks
+    blocks = read_part(Layout(str(dataset)).plan_part(number)).blocks()
     return {os.fsdecode(block.recording).rpartition("/")[2] for block in blocks}
 
 
