@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import heapq
 import io
@@ -22,6 +23,23 @@ _CHUNK = 512
 _RUN = 1 << 14  # records that are sorted at once
 _FASTEST = 1
 _IN_MEMORY = 1 << 20  # bytes of a list, packed
+
+
+class SpillError(Exception):
+    """The temporary folder cannot hold what planning puts there."""
+
+    exit_code = 1
+
+
+@contextlib.contextmanager
+def _spilling() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SpillError(
+            f"planning cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror or error}: "
+            "free room there, or set TMPDIR to a folder that has some"
+        ) from error
 
 
 class _Reducers(dict):
@@ -57,8 +75,9 @@ class Packed(Sequence[Item]):
         """Adds one at the end."""
         self._last.append(item)
         if len(self._last) == _CHUNK:
-            self._file.seek(self._ends[-1])
-            self._ends.append(self._ends[-1] + self._file.write(_pack(self._last)))
+            with _spilling():
+                self._file.seek(self._ends[-1])
+                self._ends.append(self._ends[-1] + self._file.write(_pack(self._last)))
             self._last = []
 
     def extend(self, items: Iterable[Item]) -> None:
@@ -123,12 +142,12 @@ def by_chunks(rows: Callable[[list[Item], int], pa.Table], items: Iterable[Item]
     It lies in a temporary file, of which the system keeps in memory what it has room for.
     """
     first = 0
+    schema = rows([], 0).schema
     with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
-        with pa.ipc.new_stream(file, rows([], 0).schema) as writer:
+        with _spilling(), pa.OSFile(file.name, "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
             for some in chunks(items):
                 writer.write_table(rows(some, first))
                 first += len(some)
-        file.flush()
         return pa.ipc.open_stream(pa.memory_map(file.name)).read_all()
 
 

@@ -1,6 +1,9 @@
 """Packed lists: they hold what was added, as lists do."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -61,3 +64,35 @@ def test_a_table_is_made_by_chunks_and_may_be_empty():
     assert by_chunks(rows, range(1300)).column("place").to_pylist() == list(range(1300))
     assert by_chunks(rows, []).num_rows == 0
     assert [len(some) for some in chunks(range(1300))] == [512, 512, 276]
+
+
+_IN_LITTLE_ROOM = """
+import resource, signal
+from spectrabeam.pipeline.packed import Packed, SpillError, by_chunks
+import pyarrow as pa
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # a file may have a mebibyte
+for make in (
+    lambda: Packed(number**9 for number in range(1_000_000)),
+    lambda: by_chunks(lambda some, _: pa.table({"a": pa.array(some, pa.int64())}), range(1_000_000)),
+):
+    try:
+        make()
+    except SpillError as error:
+        print(error)
+"""
+
+
+def test_a_full_temporary_folder_is_named(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_LITTLE_ROOM],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all(f"temporary folder {tmp_path}: " in line and "File too large" in line for line in lines)
+    assert done.stderr == ""
+    assert not list(tmp_path.iterdir())
