@@ -21,9 +21,12 @@ def build(
     specs: Mapping[str, FeatureSpec],
     settings: Settings,
     sample_rate: float,
+    *,
+    is_complex: bool,
 ) -> None:
     """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
-    extract = ExtractShard(layout.root, settings, specs, fingerprint(content_settings(settings)), sample_rate)
+    name = fingerprint(content_settings(settings))
+    extract = ExtractShard(layout.root, settings, specs, name, sample_rate, is_complex=is_complex)
     done = (
         pipeline
         | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number

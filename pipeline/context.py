@@ -45,7 +45,12 @@ class Context:
     warnings: Sequence[str] = ()
 
     def specs(
-        self, features: Mapping[str, Feature], settings: Settings, stacked: int | None
+        self,
+        features: Mapping[str, Feature],
+        settings: Settings,
+        stacked: int | None,
+        *,
+        is_complex: bool = False,
     ) -> dict[str, schema.FeatureSpec]:
         """Every key of the examples.
 
@@ -53,6 +58,7 @@ class Context:
           features: by key.
           settings: what is kept.
           stacked: channels of an example, or None where it is of one.
+          is_complex: whether samples are complex; of these both parts are stored.
         """
         small = dict(self.small)
         if self.has_label:
@@ -63,7 +69,7 @@ class Context:
         front = () if stacked is None else (stacked,)
         for key, spec in frontend.feature_specs(features).items():
             specs[key] = dataclasses.replace(spec, shape=(*front, *spec.shape))
-        waveform = (*front, settings.segment_length)
+        waveform = (*front, settings.segment_length, *([2] if is_complex else []))
         if settings.keep_waveform:
             specs["waveform"] = schema.FeatureSpec(settings.keep_waveform, waveform)
         if self.paired:

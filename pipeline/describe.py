@@ -35,12 +35,14 @@ class Described:
       rejects: what cannot.
       unread: id and file of the rejects, which are not among the recordings.
       unlisted: members that the manifest does not name.
+      complex: how many of the recordings have complex samples.
     """
 
     recordings: Sequence[Recording]
     rejects: list[Reject]
     unread: Sequence[tuple[bytes, Found]]
     unlisted: int
+    complex: int
 
 
 def describe(
@@ -83,7 +85,9 @@ def describe(
                 for each in descriptions
             ]
             expander.add(item, shared, said)
-    return Described(expander.recordings, expander.rejects, expander.unread, expander.unlisted)
+    return Described(
+        expander.recordings, expander.rejects, expander.unread, expander.unlisted, expander.complex
+    )
 
 
 def _bare(described: Description | RejectError) -> Description | RejectError:

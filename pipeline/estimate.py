@@ -58,8 +58,9 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
     most = min(_TRIAL_SEGMENTS, max(1, _TRIAL_BYTES // (4 * settings.segment_length)))
     enough = 1 + int((blocks.column("count").to_numpy().cumsum() < most).sum())
     blocks = blocks.slice(0, enough)
-    frontend = CompiledFrontend(settings, settings.segment_length, plan.sample_rate)
-    features = build_features(feature_settings(settings), settings.segment_length, plan.sample_rate)
+    length, rate = settings.segment_length, plan.sample_rate
+    frontend = CompiledFrontend(settings, length, rate, is_complex=plan.is_complex)
+    features = build_features(feature_settings(settings), length, rate, is_complex=plan.is_complex)
     with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
         layout = Layout(folder)
         os.makedirs(layout.sidecars)

@@ -57,7 +57,8 @@ def _show(recording: Recording, settings: Settings, *, alone: bool) -> list[str]
     lines = [] if alone and description.member is None else [f"Recording   {printable(text(recording.id))}"]
     names = f" ({', '.join(map(printable, description.channel_names))})" if description.channel_names else ""
     channels = f"{description.channels} channel" + ("s" if description.channels > 1 else "")
-    lines.append(f"Format      {description.format}, {description.dtype}, {channels}{names}")
+    parts = ", complex" if description.is_complex else ""
+    lines.append(f"Format      {description.format}, {description.dtype}{parts}, {channels}{names}")
     at = f"at {rate:.12g} Hz, {description.frames / rate:.3f} s" if rate else "at a rate that nothing states"
     if rate and description.sample_rate is None:
         at += " (the rate is stated, not in the file)"
@@ -91,26 +92,29 @@ def _levels(recording: Recording, settings: Settings) -> list[str]:
     reader = Readers(settings).get(source.format, source.overrides)
     with open_recording(source) as file:
         for channel in range(min(description.channels, _SHOWN)):
-            values = np.empty(count, np.float32)
+            values = np.empty(count, np.complex64 if description.is_complex else np.float32)
             reader.read(file, source.locator, channel, 0, values)
             source.scale(values, channel)
             finite = values[np.isfinite(values)]
             lost = len(values) - len(finite)
-            level = "no finite sample"
-            if len(finite):
-                rms = float(np.sqrt(np.mean(finite.astype(np.float64) ** 2)))
-                level = (
-                    f"from {finite.min():.6g} to {finite.max():.6g}, mean {finite.mean():.4g}, RMS {rms:.4g}"
-                )
+            level = _level(finite) if len(finite) else "no finite sample"
             lines.append(f"Channel {channel}   {level}{f', {lost} not finite' if lost else ''}{part}")
             if not lost and recording.sample_rate:
                 lines += _peaks(values, recording.sample_rate)
             warnings += _near_epsilon(values, settings)
-    warnings += _slow_lengths(recording.sample_rate, settings)
+    warnings += _slow_lengths(recording.sample_rate, settings, is_complex=description.is_complex)
     warnings += [
         warning for warning in [maybe_byteswapped(source, recording.found.show, settings)] if warning
     ]
     return lines + [f"Warning     {warning}" for warning in dict.fromkeys(warnings)]
+
+
+def _level(samples: np.ndarray) -> str:
+    rms = float(np.sqrt(np.mean(np.abs(samples).astype(np.float64) ** 2)))
+    reach = f"up to {np.abs(samples).max():.6g} in magnitude"
+    if samples.dtype.kind != "c":
+        reach = f"from {samples.min():.6g} to {samples.max():.6g}"
+    return f"{reach}, mean {samples.mean():.4g}, RMS {rms:.4g}"
 
 
 def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
@@ -120,7 +124,11 @@ def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
     length = min(_PEAK_LENGTH, len(values))
     if length < 256:
         return []
-    _, power = signal.welch(values.astype(np.float64), nperseg=length)
+    is_complex = values.dtype.kind == "c"
+    wide = values.astype(np.complex128 if is_complex else np.float64)
+    _, power = signal.welch(wide, nperseg=length, return_onesided=not is_complex)
+    first = -(length // 2) if is_complex else 0
+    power = np.fft.fftshift(power) if is_complex else power
     level = 10 * np.log10(power + power.max() * 1e-15 + 1e-300)
     above = level - ndimage.median_filter(level, _AROUND_BINS)
     tops = signal.find_peaks(above[1:-1], height=_STANDS_OUT_DB)[0] + 1
@@ -130,15 +138,18 @@ def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
     for top in sorted(tops[np.argsort(-above[tops], kind="stable")][:_PEAKS].tolist()):
         before, here, after = level[top - 1 : top + 2]
         bend = before - 2 * here + after
-        place = top + (0.5 * (before - after) / bend if bend else 0.0)  # of the parabola through the three
+        place = (
+            first + top + (0.5 * (before - after) / bend if bend else 0.0)
+        )  # of the parabola through the three
         lines.append(f"{place * sample_rate / length:,.2f} Hz (+{above[top]:.0f} dB)")
     return [f"            lines that stand out: {', '.join(lines)}"]
 
 
-def _slow_lengths(sample_rate: float | None, settings: Settings) -> list[str]:
+def _slow_lengths(sample_rate: float | None, settings: Settings, *, is_complex: bool) -> list[str]:
     """Warnings for FFTs of an awkward length."""
+    kinds, length = feature_settings(settings), settings.segment_length
     try:
-        features = build_features(feature_settings(settings), settings.segment_length, sample_rate or 1.0)
+        features = build_features(kinds, length, sample_rate or 1.0, is_complex=is_complex)
     except ValueError:  # which `plan` and `extract` refuse
         return []
     found = (slow_length(points) for points in {each.fft_length for each in features.values()} if points)
@@ -147,8 +158,9 @@ def _slow_lengths(sample_rate: float | None, settings: Settings) -> list[str]:
 
 def _near_epsilon(samples: np.ndarray, settings: Settings) -> list[str]:
     """Warnings for a channel's first segment."""
-    segment = samples[: settings.segment_length].astype(np.float64)
-    magnitude = np.abs(np.fft.rfft(segment, settings.segment_length))
+    segment, length = samples[: settings.segment_length], settings.segment_length
+    transform = np.fft.fft if segment.dtype.kind == "c" else np.fft.rfft
+    magnitude = np.abs(transform(segment, length))
     warnings = (
         (key, hidden_by(kind.epsilon)(np.log(magnitude + kind.epsilon)))
         for key, kind in feature_settings(settings).items()

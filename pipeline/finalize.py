@@ -46,8 +46,11 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     _write_ledger(layout, ledger)
     _judge(layout, counts, lines, settings.max_reject_fraction)
     kinds, rate = frontend.feature_settings(settings), plan["sample_rate"]
-    features = frontend.build_features(kinds, settings.segment_length, rate) if rate else {}
-    _export_frontend(layout, features, settings)
+    is_complex = plan["is_complex"]
+    features = (
+        frontend.build_features(kinds, settings.segment_length, rate, is_complex=is_complex) if rate else {}
+    )
+    _export_frontend(layout, features, settings, is_complex=is_complex)
     splits = _write_statistics(layout, plan)
     metadata = _metadata(plan, sidecars, counts, features, settings) | {"statistics": {"splits": splits}}
     with contextlib.suppress(FileNotFoundError):
@@ -163,12 +166,16 @@ def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:
     return splits
 
 
-def _export_frontend(layout: Layout, features: dict[str, Feature], settings: Settings) -> None:
+def _export_frontend(
+    layout: Layout, features: dict[str, Feature], settings: Settings, *, is_complex: bool
+) -> None:
     if not features:
         return
     temporary = os.path.join(layout.temporary, f"frontend.{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    module = frontend.make_module(features, settings.segment_length, settings.precision)
+    module = frontend.make_module(
+        features, settings.segment_length, settings.precision, is_complex=is_complex
+    )
     frontend.save_module(module, temporary, with_valid=frontend.needs_valid(features))
     shutil.rmtree(layout.frontend, ignore_errors=True)
     os.replace(temporary, layout.frontend)
@@ -205,10 +212,15 @@ def _metadata(
         | {"python": platform.python_version()},
         "computed_by": [dict(pairs) for pairs in sorted(computed_by)],
         "frontend": frontend.frontend_id(
-            kinds, settings.segment_length, plan["sample_rate"], settings.precision
+            kinds,
+            settings.segment_length,
+            plan["sample_rate"],
+            settings.precision,
+            is_complex=plan["is_complex"],
         ),
         "compression": settings.compression,
         "sample_rate": plan["sample_rate"],
+        "is_complex": plan["is_complex"],
         "segment_length": settings.segment_length,
         "hop_length": settings.hop,
         "scale": settings.scale,

@@ -202,6 +202,7 @@ def _summary(
         "left_out": plan.left_out,
         "label_names": plan.label_names,
         "sample_rate": plan.sample_rate,
+        "is_complex": plan.is_complex,
         "unit": plan.unit,
         "resampled": plan.resampled,
         "warnings": plan.warnings,
@@ -214,6 +215,8 @@ def plan_digest(plan: Plan, digests: list[str]) -> str:
     rejects = [[reject.to_json()["recording"], reject.reason.value] for reject in plan.rejects]
     groups = plan.recordings.column("group").to_pylist()
     said = {"labels": plan.label_names, "unit": plan.unit, "groups": fingerprint({"groups": groups})}
+    if plan.is_complex:
+        said["is_complex"] = True
     return fingerprint({"shards": digests, "rejects": rejects, **said})
 
 

@@ -251,9 +251,8 @@ class _Matcher:
                 "it again with --keep-waveform"
             )
         if len(dataset.features["waveform"].shape) > 1:
-            raise NoMatchError(
-                f"input={given} holds stacked channels: name the recordings that it was made from"
-            )
+            held = "complex samples" if dataset.metadata.get("is_complex") else "stacked channels"
+            raise NoMatchError(f"input={given} holds {held}: name the recordings that it was made from")
         for split, shards in dataset.splits.items():
             for shard in shards:
                 uri = os.path.join(folder, shard["file"].encode())

@@ -92,6 +92,7 @@ def _mismatch(recording: Recording, partners: Partners) -> str | None:
         ("sample rate", recording.sample_rate, other.sample_rate),
         ("length", mine.frames, theirs.frames),
         ("number of channels", mine.channels, theirs.channels),
+        ("number of parts of a sample (complex ones have 2)", 1 + mine.is_complex, 1 + theirs.is_complex),
     ):
         if one != two:
             return f"target {name} has another {what}, {two:g} and not {one:g}: name the one that was recorded with it"

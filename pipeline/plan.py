@@ -28,6 +28,7 @@ from .plan_checks import Table, tabulate, warnings_of
 from .plan_tables import block_table, part_table, shard_names, source_table
 from .rates import choose_rate, with_rate
 from .recording import Recording, Sifted, sift
+from .sample_type import with_real_samples
 from .settings import Settings, SettingsError
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits
@@ -49,6 +50,7 @@ class Plan:
       left_out: files that were not matched, and segments that were not wanted, by cause.
       label_names: class names by index, or None where there are no labels.
       sample_rate: Hz, of every example.
+      is_complex: whether samples are complex.
       unit: of the samples, or None.
       resampled: how many recordings are.
       table: what each split has of each label.
@@ -65,6 +67,7 @@ class Plan:
     left_out: dict[str, int]
     label_names: list[str] | None
     sample_rate: float
+    is_complex: bool
     unit: str | None
     resampled: int
     table: Table
@@ -103,17 +106,21 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     """
     columns = () if manifest is None else manifest.columns
     described = describe(matches.found, settings, manifest, attributes=_asks_for_attributes(settings))
-    sample_rate = choose_rate(described.recordings, settings)
-    labelled = has_labels(settings, columns, described.recordings)
-    chosen = _choose(described.recordings, sample_rate, settings, manifest, labelled=labelled)
+    chosen = _Chosen(described.recordings)
+    is_complex = 0 < described.complex == len(described.recordings)
+    if described.complex and not is_complex:
+        chosen.keep(sift(chosen.recordings, with_real_samples))
+    sample_rate = choose_rate(chosen.recordings, settings)
+    labelled = has_labels(settings, columns, chosen.recordings)
+    _choose(chosen, sample_rate, settings, manifest, labelled=labelled)
     splits, chosen = _split(chosen, sample_rate, settings)
     recordings = chosen.recordings
     totals = totals_of(recordings, sample_rate)
     has_classes = labelled or "labels" in columns
     names = class_names(totals.labels, settings) if has_classes else []
     context = context_of(recordings, columns, names, settings, labelled=labelled, has_times=totals.has_times)
-    features = _features(sample_rate, settings)
-    specs = context.specs(features, settings, stacked_channels(recordings, settings))
+    features = _features(sample_rate, settings, is_complex=is_complex)
+    specs = context.specs(features, settings, stacked_channels(recordings, settings), is_complex=is_complex)
     cuts = cut_all(recordings, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
     shown = names if labelled else []  # of several labels a recording has, none is its class
@@ -144,6 +151,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         left_out=left_out,
         label_names=names if has_classes else None,
         sample_rate=sample_rate,
+        is_complex=is_complex,
         unit=next(iter(totals.units)) if len(totals.units) == 1 else None,
         resampled=totals.resampled,
         table=table,
@@ -173,15 +181,14 @@ class _Chosen:
 
 
 def _choose(
-    recordings: Sequence[Recording],
+    chosen: _Chosen,
     sample_rate: float,
     settings: Settings,
     manifest: manifests.Manifest | None,
     *,
     labelled: bool,
-) -> _Chosen:
-    """Those with the right rate, partner, channels, label and target; in one pass, unless most of them set the rule."""
-    chosen = _Chosen(recordings)
+) -> None:
+    """Keeps those with the right rate, partner, channels, label and target; in one pass, unless most of them set the rule."""
     steps = [with_rate(sample_rate, settings)]
     if manifest is not None and "target" in manifest.columns:
         chosen.keep(sift(chosen.recordings, *steps))
@@ -195,7 +202,6 @@ def _choose(
         chosen.keep(sift(chosen.recordings, *steps))
         steps = [with_target(usual_target(chosen.recordings, settings), settings)]
     chosen.keep(sift(chosen.recordings, *steps))
-    return chosen
 
 
 def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Assignment, _Chosen]:
@@ -214,12 +220,17 @@ def _split(chosen: _Chosen, sample_rate: float, settings: Settings) -> tuple[Ass
     return splits.only(kept), chosen
 
 
-def _features(sample_rate: float, settings: Settings) -> dict[str, Feature]:
+def _features(sample_rate: float, settings: Settings, *, is_complex: bool) -> dict[str, Feature]:
     """What is computed; nothing where no recording tells the rate."""
     if not sample_rate:
         return {}
+    if is_complex and settings.keep_waveform == "int16":
+        raise SettingsError(
+            "keep_waveform=int16 keeps real samples, and these are complex: set keep_waveform=float32"
+        )
+    kinds = feature_settings(settings)
     try:
-        return build_features(feature_settings(settings), settings.segment_length, sample_rate)
+        return build_features(kinds, settings.segment_length, sample_rate, is_complex=is_complex)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

@@ -48,6 +48,8 @@ def plot_example(values: Mapping[str, Any], metadata: Mapping[str, Any], path: s
 
 
 def _waveform(panel: Any, samples: np.ndarray, metadata: Mapping[str, Any]) -> None:
+    if metadata.get("is_complex"):  # both parts as lines; of stacked channels the first
+        samples = (samples[0] if samples.ndim > 2 else samples).T
     time = np.arange(samples.shape[-1]) / metadata["sample_rate"]
     panel.plot(time, np.atleast_2d(samples).T, linewidth=0.6)
     panel.set(xlabel="time / s", ylabel=f"waveform / {metadata.get('unit') or '1'}", xlim=(0, time[-1] or 1))

@@ -33,7 +33,7 @@ class Expander:
         self.recordings: Packed[Recording] = Packed()
         self.rejects: list[Reject] = []
         self.unread: Packed[tuple[bytes, Found]] = Packed()
-        self.unlisted = 0
+        self.unlisted = self.complex = 0
         self._ids: set[bytes] = set()
 
     def add(self, found: Found, described: Sequence[Description | RejectError], beside: Said) -> None:
@@ -163,7 +163,7 @@ class Expander:
     ) -> None:
         settings, rate = self._settings, self._rate(said, description)
         try:
-            _check(description, rate, is_complex=said.overrides.get("iq", settings.iq))
+            _check_rate(rate)
             if region is not None and region[1] > description.frames:
                 beyond = f"its row ends at sample {region[1]}, and {description.frames} are there"
                 if settings.strict:
@@ -174,6 +174,7 @@ class Expander:
             self._reject(found, name, error)
             return
         self._refuse_shared_id(found, name)
+        self.complex += description.is_complex
         if said.channel_names:
             description = dataclasses.replace(description, channel_names=said.channel_names)
         if not said.factors and settings.sensitivity is not None:
@@ -217,13 +218,7 @@ def _part_id(name: bytes, row: manifests.Row, region: tuple[int, int] | None, *,
     return name
 
 
-def _check(description: Description, rate: float | None, *, is_complex: bool) -> None:
-    if description.is_complex or is_complex:
-        raise RejectError(
-            Reason.COMPLEX_SAMPLES,
-            f"samples are complex ({'I and Q' if is_complex else description.dtype}), and the features "
-            "take real ones: store the magnitude, or real and imaginary part as channels",
-        )
+def _check_rate(rate: float | None) -> None:
     if rate is not None and not (math.isfinite(rate) and 0 < rate <= 1e12):
         raise RejectError(
             Reason.RATE_INVALID,

@@ -80,7 +80,7 @@ def read_batch(
 
     Args:
       blocks: as many segments in all as the batch has examples, or fewer.
-      waveform: float32 [batch_size, segment_length], to be filled.
+      waveform: float32, or complex64 where samples are complex, [batch_size, segment_length], to be filled.
       open_file: a source's seekable binary file.
       readers: format name and overrides to reader.
       mode: what becomes of several channels.
@@ -214,14 +214,23 @@ def _times(block: Block, start: np.ndarray) -> np.ndarray:
 
 
 def kept_waveform(batch: Batch, specs: Mapping[str, FeatureSpec]) -> dict[str, np.ndarray]:
-    """The samples to store, by key, [examples, …]; nothing where no waveform is kept."""
+    """The samples to store, by key, [examples, …]; nothing where no waveform is kept.
+
+    Complex ones are float32 […, segment_length, 2], real and imaginary part.
+    """
     kept = {
         "waveform": batch.waveform if batch.stored is None else batch.stored,
         "target_waveform": batch.paired,
     }
     return {
-        name: by_example(rows, batch) for name, rows in kept.items() if name in specs and rows is not None
+        name: by_example(_parted(rows), batch)
+        for name, rows in kept.items()
+        if name in specs and rows is not None
     }
+
+
+def _parted(rows: np.ndarray) -> np.ndarray:
+    return rows.view(np.float32).reshape(*rows.shape, 2) if rows.dtype.kind == "c" else rows
 
 
 def by_example(rows: np.ndarray, batch: Batch) -> np.ndarray:

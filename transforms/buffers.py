@@ -26,8 +26,8 @@ def is_aligned(array: np.ndarray) -> bool:
 class Buffers:
     """Batch arrays for reuse: fresh ones of several MiB would be mapped and cleared by the kernel each time."""
 
-    def __init__(self, shape: tuple[int, int]):
-        self._shape = shape
+    def __init__(self, shape: tuple[int, int], dtype: type = np.float32):
+        self._shape, self._dtype = shape, dtype
         self._free: list[np.ndarray] = []
         self._lock = threading.Lock()
 
@@ -36,7 +36,7 @@ class Buffers:
         with self._lock:
             if self._free:
                 return self._free.pop()
-        return aligned_empty(self._shape)
+        return aligned_empty(self._shape, self._dtype)
 
     def give_back(self, array: np.ndarray) -> None:
         """Nobody looks at the array any more."""

@@ -40,16 +40,20 @@ class CompiledFrontend:
 
     Attributes:
       computed_by: device, whether XLA ran, and the versions that decide the last bits.
+      dtype: of the waveforms: float32, or complex64.
       threads: how many callers at once keep the device busy.
       silent_sum: the row sum of digital silence.
       traces: how often the graph was traced; 1 for the whole life of the process.
     """
 
-    def __init__(self, settings: FrontendSettings, segment_length: int, sample_rate: float):
+    def __init__(
+        self, settings: FrontendSettings, segment_length: int, sample_rate: float, *, is_complex: bool = False
+    ):
         tf = device.load_tensorflow()
         self._features = frontend.build_features(
-            frontend.feature_settings(settings), segment_length, sample_rate
+            frontend.feature_settings(settings), segment_length, sample_rate, is_complex=is_complex
         )
+        self.dtype: Any = np.complex64 if is_complex else np.float32
         self._precision = settings.precision
         self._shape = (settings.batch_size, segment_length)
         self._device = device.set_up(settings.device)
@@ -64,7 +68,7 @@ class CompiledFrontend:
                 )
                 jit = False
                 self._run = self._compile(jit)
-        self.silent_sum = self(np.zeros(self._shape, np.float32)).row_sums[0]
+        self.silent_sum = self(np.zeros(self._shape, self.dtype)).row_sums[0]
         self.computed_by = {
             "device": self._device.strip("/").split(":")[0],
             "xla": jit,
@@ -76,11 +80,11 @@ class CompiledFrontend:
         """Runs the graph.
 
         Args:
-          waveform: float32 [batch_size, segment_length], not needed afterwards.
+          waveform: float32, or complex64 of complex samples, [batch_size, segment_length], not needed afterwards.
           valid: int64 [batch_size], real samples of each row; all of them if not given.
         """
         assert waveform.shape == self._shape
-        assert waveform.dtype == np.float32
+        assert waveform.dtype == self.dtype
         tf = device.load_tensorflow()
         with tf.device(self._device):
             # Without a copy where the memory suits TensorFlow: it is read only during this call.
@@ -128,12 +132,14 @@ class CompiledFrontend:
             features = frontend.compute_features(self._features, waveform, valid, self._precision)
             features = {key: tf.cast(values, tf.float32) for key, values in features.items()}
             row_sums = tf.reduce_sum(waveform, axis=1)
+            if waveform.dtype.is_complex:
+                row_sums = tf.math.real(row_sums) + tf.math.imag(row_sums)
             for values in features.values():
                 row_sums += tf.reduce_sum(values, axis=list(range(1, len(values.shape))))
             return features, row_sums
 
         signature = [
-            tf.TensorSpec(self._shape, tf.float32, name="waveform"),
+            tf.TensorSpec(self._shape, self.dtype, name="waveform"),
             tf.TensorSpec(self._shape[:1], tf.int64, name="valid"),
         ]
         with tf.device(self._device):
@@ -145,7 +151,10 @@ class CompiledFrontend:
         """Whether XLA compiles the graph here, and gives plain TensorFlow's values for noise, a sine in it, and silence."""
         tf = device.load_tensorflow()
         rows, length = self._shape
-        probe = np.random.default_rng(0).standard_normal(self._shape, np.float32)
+        noise = np.random.default_rng(0)
+        probe = noise.standard_normal(self._shape, np.float32).astype(self.dtype)
+        if self.dtype == np.complex64:
+            probe += 1j * noise.standard_normal(self._shape, np.float32)
         probe[0] = 0
         probe[rows // 2] += 100 * np.sin(np.arange(length) * (0.1 * np.pi))
         try:

@@ -72,9 +72,10 @@ class Source:
     factors: tuple[float, ...] = ()
 
     def scale(self, samples: np.ndarray, channel: int) -> None:
-        """Multiplies float32 samples of a channel with its factor, in place."""
+        """Multiplies float32 or complex64 samples of a channel with its factor, in place."""
         if self.factors:
-            samples *= np.float32(self.factors[channel if len(self.factors) > 1 else 0])
+            parts = samples.view(np.float32)  # of complex ones both
+            parts *= np.float32(self.factors[channel if len(self.factors) > 1 else 0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,10 +133,10 @@ class Batch:
     """A fixed number of rows; an example is one row, or several where channels are stacked.
 
     Attributes:
-      waveform: float32 [batch_size, segment_length], in the unit of the samples; rows of examples that are
-        masked out, and samples beyond `valid`, are zero.
+      waveform: float32 or complex64 [batch_size, segment_length], in the unit of the samples; rows of examples
+        that are masked out, and samples beyond `valid`, are zero.
       stored: the samples to keep where they are not `waveform` itself: int16 [batch_size, segment_length].
-      paired: those of the paired recording, float32 [batch_size, segment_length], or None.
+      paired: those of the paired recording, as `waveform`, or None.
       rows: rows of one example.
       mask: bool [examples], which ones are segments.
       recording: their recordings' ids, b"" where masked out.

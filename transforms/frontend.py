@@ -13,7 +13,7 @@ import pydantic
 
 from .declare import setting, settings_group
 from .device import load_tensorflow
-from .features.base import Band, Feature, FeatureKind, FftLength, Window
+from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window
 from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
 from .features.signals import OTHERS, EnvelopeSpectrum, Indicators, OctaveBands
 from .features.spectrum import ONE_FFT, Cepstrum, Complex, Db, LogSpectrum, Magnitude, Phase, Power
@@ -41,6 +41,7 @@ AnyKind = Annotated[
     pydantic.Field(discriminator="kind"),
 ]
 
+_TWO_SIDED = [name for name, kind in KINDS.items() if issubclass(kind, TakesComplex)]
 DEFAULT_KEYS = {"log_spectrum": "spectrum"}
 FEATURE_FLAGS = ("epsilon", "band", "window", "fft_length", "detrend", "amplitude")
 
@@ -157,9 +158,9 @@ def feature_settings(settings: FrontendSettings) -> dict[str, Any]:
 
 
 def build_features(
-    features: Mapping[str, FeatureKind], segment_length: int, sample_rate: float
+    features: Mapping[str, FeatureKind], segment_length: int, sample_rate: float, *, is_complex: bool = False
 ) -> dict[str, Feature]:
-    """Each feature for segments of this length and rate in Hz.
+    """Each feature for segments of this length and rate in Hz, of real or complex samples.
 
     Raises:
       ValueError: settings that do not go with them; the message names feature, setting, value, rule and cure.
@@ -167,10 +168,20 @@ def build_features(
     built = {}
     for key, kind in features.items():
         try:
-            built[key] = kind.build(segment_length, sample_rate)
+            built[key] = _build(kind, segment_length, sample_rate, is_complex=is_complex)
         except ValueError as error:
             raise ValueError(f"features.{key}: {error}") from None
     return built
+
+
+def _build(kind: Any, segment_length: int, sample_rate: float, *, is_complex: bool) -> Feature:
+    if not is_complex:
+        return kind.build(segment_length, sample_rate)
+    if not isinstance(kind, TakesComplex):
+        raise ValueError(
+            f"{kind.kind} takes real samples, and these are complex: use one of {', '.join(_TWO_SIDED)}"
+        )
+    return kind.build(segment_length, sample_rate, is_complex=True)
 
 
 def feature_specs(features: Mapping[str, Feature]) -> dict[str, FeatureSpec]:
@@ -190,7 +201,12 @@ def settings_json(features: Mapping[str, FeatureKind]) -> dict[str, dict]:
 
 
 def frontend_id(
-    features: Mapping[str, FeatureKind], segment_length: int, sample_rate: float, precision: str
+    features: Mapping[str, FeatureKind],
+    segment_length: int,
+    sample_rate: float,
+    precision: str,
+    *,
+    is_complex: bool = False,
 ) -> str:
     """Names what is computed: kinds, settings and algorithm version, never a hash of model files."""
     what = {
@@ -199,6 +215,7 @@ def frontend_id(
         "sample_rate": sample_rate,
         "precision": precision,
         "features": settings_json(features),
+        **({"is_complex": True} if is_complex else {}),
     }
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -215,28 +232,37 @@ def compute_features(
 
     Args:
       features: key to feature.
-      waveform: float32 [batch, segment_length].
-      valid: int [batch], real samples of each row; all of them if not given.
+      waveform: float32 or complex64 [batch, segment_length].
+      valid: int [batch], samples of each row that are no padding; all of them if not given.
       precision: float32 or float64, in which everything is computed.
 
     Returns:
       key to [batch, …], in that precision.
     """
     tf = load_tensorflow()
+    if waveform.dtype.is_complex:
+        precision = {"float32": "complex64", "float64": "complex128"}[precision]
     samples = tf.cast(waveform, precision)
     if valid is None:
         valid = tf.fill([tf.shape(waveform)[0]], waveform.shape[-1])
     return {key: feature.graph(samples, valid) for key, feature in features.items()}
 
 
-def make_module(features: Mapping[str, Feature], segment_length: int, precision: str = "float32") -> Any:
-    """A `tf.Module` that maps float32 [batch, segment_length] to {key: float32 [batch, …]}.
+def make_module(
+    features: Mapping[str, Feature],
+    segment_length: int,
+    precision: str = "float32",
+    *,
+    is_complex: bool = False,
+) -> Any:
+    """A `tf.Module` that maps float32 or complex64 [batch, segment_length] to {key: float32 [batch, …]}.
 
     `__call__(waveform)` takes every sample for a real one; `with_valid(waveform, valid int64 [batch])` is told how
     many are. The signatures leave the batch axis open, so the module can be saved and serve any batch.
     """
     tf = load_tensorflow()
-    waveforms = tf.TensorSpec([None, segment_length], tf.float32, name="waveform")
+    dtype = tf.complex64 if is_complex else tf.float32
+    waveforms = tf.TensorSpec([None, segment_length], dtype, name="waveform")
     counts = tf.TensorSpec([None], tf.int64, name="valid")
 
     def compute(waveform: Any, valid: Any) -> dict[str, Any]:
@@ -256,7 +282,7 @@ def make_module(features: Mapping[str, Feature], segment_length: int, precision:
 
 
 def save_module(module: Any, folder: str, *, with_valid: bool = False) -> None:
-    """Writes a SavedModel: serving_default(waveform float32 [None, segment_length]) → the feature keys.
+    """Writes a SavedModel: serving_default(waveform float32 or complex64 [None, segment_length]) → the feature keys.
 
     Args:
       module: see `make_module`.

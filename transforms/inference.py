@@ -21,16 +21,17 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
     Args:
       segment_length: samples of a waveform; shorter ones are padded with zeros at the end, longer ones refused.
       sample_rate: Hz.
+      is_complex: whether samples are complex.
       **settings: those of `FrontendSettings`, such as features, batch_size, precision, jit, device.
     """
 
-    def __init__(self, segment_length: int, sample_rate: float, **settings: Any):
+    def __init__(self, segment_length: int, sample_rate: float, *, is_complex: bool = False, **settings: Any):
         self._settings = FrontendSettings(**settings)
-        self._length, self._rate = segment_length, sample_rate
+        self._length, self._rate, self._is_complex = segment_length, sample_rate, is_complex
 
     def load_model(self) -> CompiledFrontend:
         """Compiles the frontend, once per worker process."""
-        return CompiledFrontend(self._settings, self._length, self._rate)
+        return CompiledFrontend(self._settings, self._length, self._rate, is_complex=self._is_complex)
 
     def run_inference(
         self,
@@ -38,16 +39,16 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
         model: CompiledFrontend,
         inference_args: Mapping[str, Any] | None = None,
     ) -> Iterator[PredictionResult]:
-        """The waveforms, float [samples] each, with {key: float32 […]}.
+        """The waveforms, float or complex [samples] each, with {key: float32 […]}.
 
         Raises:
-          ValueError: a waveform is no vector, or longer than a segment.
+          ValueError: a waveform is no vector, or longer than a segment, or complex where real ones are asked for.
         """
         del inference_args
         size = self._settings.batch_size
         for first in range(0, len(batch), size):
             some = batch[first : first + size]
-            rows, valid = np.zeros((size, self._length), np.float32), np.zeros(size, np.int64)
+            rows, valid = np.zeros((size, self._length), model.dtype), np.zeros(size, np.int64)
             for row, waveform in enumerate(some):
                 samples = np.asarray(waveform)
                 if samples.ndim != 1 or len(samples) > self._length:
@@ -55,6 +56,8 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
                         f"a waveform of shape {samples.shape} must be a vector of at most "
                         f"segment_length={self._length} samples: cut it into segments"
                     )
+                if samples.dtype.kind == "c" and rows.dtype.kind != "c":
+                    raise ValueError(f"a waveform is {samples.dtype}: set is_complex, or give real ones")
                 rows[row, : len(samples)], valid[row] = samples, len(samples)
             features = model(rows, valid).features
             for row, waveform in enumerate(some):
@@ -77,9 +80,9 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
 class ComputeFeatures(beam.PTransform):
     """Waveforms, float [samples] each, to {key: float32 […]}, in no order; see `SpectralModelHandler`."""
 
-    def __init__(self, segment_length: int, sample_rate: float, **settings: Any):
+    def __init__(self, segment_length: int, sample_rate: float, *, is_complex: bool = False, **settings: Any):
         super().__init__()
-        self._handler = SpectralModelHandler(segment_length, sample_rate, **settings)
+        self._handler = SpectralModelHandler(segment_length, sample_rate, is_complex=is_complex, **settings)
 
     def expand(self, input_or_inputs: Any) -> Any:
         """Batches, computes, and takes the features out."""

@@ -28,6 +28,7 @@ class SpectralFrontend(keras.layers.Layer):
       segment_length: samples of a row.
       sample_rate: Hz.
       precision: float32 or float64, in which everything is computed.
+      is_complex: whether waveforms are complex64.
       trainable_window: a window by scipy's name that each row is multiplied with first, and that is learned.
       **options: Keras' own, such as `name`.
 
@@ -42,17 +43,19 @@ class SpectralFrontend(keras.layers.Layer):
         segment_length: int,
         sample_rate: float,
         precision: str = "float32",
+        is_complex: bool = False,
         trainable_window: str | None = None,
         **options: Any,
     ):
         super().__init__(**{**options, "dtype": "float32"})
         kinds = frontend.feature_settings(frontend.FrontendSettings(features=features))  # type: ignore[arg-type]
-        self._features = frontend.build_features(kinds, segment_length, sample_rate)
+        self._features = frontend.build_features(kinds, segment_length, sample_rate, is_complex=is_complex)
         self._config = {
             "features": frontend.settings_json(kinds),
             "segment_length": segment_length,
             "sample_rate": sample_rate,
             "precision": precision,
+            "is_complex": is_complex,
             "trainable_window": trainable_window,
         }
         self._window = None
@@ -68,12 +71,12 @@ class SpectralFrontend(keras.layers.Layer):
         """The features of each row.
 
         Args:
-          inputs: float32 [batch, segment_length].
+          inputs: float32, or complex64 where samples are complex, [batch, segment_length].
           valid: int [batch], real samples of each row, for kinds that tell them from padding; all if not given.
         """
-        waveform = tf.cast(inputs, tf.float32)
+        waveform = tf.cast(inputs, tf.complex64 if self._config["is_complex"] else tf.float32)
         if self._window is not None:
-            waveform *= self._window
+            waveform *= tf.cast(self._window, waveform.dtype)
         values = frontend.compute_features(self._features, waveform, valid, self._config["precision"])
         return {key: tf.cast(value, tf.float32) for key, value in values.items()}
 

@@ -31,7 +31,7 @@ def read_block(
     Args:
       block: which segments, and which channels.
       source: the block's own or its paired one.
-      rows: float32; or int16, for samples as they are stored.
+      rows: float32, or complex64 where samples are complex; or int16, for samples as they are stored.
       file: the source's, open.
       reader: of its format.
       mode: whether several channels are averaged or stacked.
@@ -92,7 +92,8 @@ def _read_average(
         _read_channel(file, reader, source, channels[0], sample_rate, start, out)
         return
     _require_float(out, "averages of channels")
-    total, one = np.zeros(len(out)), np.empty_like(out)
+    total = np.zeros(len(out), np.promote_types(out.dtype, np.float64))
+    one = np.empty_like(out)
     for channel in channels:
         _read_channel(file, reader, source, channel, sample_rate, start, one)
         total += one
@@ -118,7 +119,7 @@ def _read_channel(
     else:
         _require_float(out, "resampled samples")
         resample_range(read, source.frames, source.sample_rate, sample_rate, start, out)
-    if out.dtype == np.float32:
+    if out.dtype != np.int16:
         with np.errstate(over="ignore"):  # infinite samples are rejected as such
             source.scale(out, channel)
 

@@ -46,11 +46,11 @@ def resample_range(
     """Fills `out` with samples [start, start + len(out)) of the resampled recording.
 
     Args:
-      read: fills a float32 array with the recording's samples from a start on.
+      read: fills an array of the type of `out` with the recording's samples from a start on.
       frames: samples of the recording, at its own rate.
       rate, new_rate: Hz.
       start: at the new rate.
-      out: float32 [samples]; the range must lie within the resampled recording.
+      out: float32 or complex64 [samples]; the range must lie within the resampled recording.
     """
     import soxr
 
@@ -61,15 +61,19 @@ def resample_range(
     )
     position, skip = periods * step.numerator, start - periods * step.denominator
     end = int((start + len(out)) * step) + settling + 1  # beyond the recording's end are zeros
-    stream = soxr.ResampleStream(rate, new_rate, 1, dtype="float64", quality=_QUALITY)
+    parts = 2 if out.dtype.kind == "c" else 1  # real and imaginary part, side by side
+    stream = soxr.ResampleStream(rate, new_rate, parts, dtype="float64", quality=_QUALITY)
     filled = 0
     while filled < len(out):
-        samples = np.zeros(min(_CHUNK, end - position), np.float32)
+        samples = np.zeros(min(_CHUNK, end - position), out.dtype)
         there = samples[: max(0, min(len(samples), frames - position))]
         if len(there):
             read(position, there)
         position += len(samples)
-        chunk = stream.resample_chunk(samples.astype(np.float64), last=position == end)
+        wide = samples.view(np.float32).astype(np.float64).reshape(len(samples), parts)
+        chunk = stream.resample_chunk(wide if parts > 1 else wide[:, 0], last=position == end)
+        if parts > 1:
+            chunk = np.ascontiguousarray(chunk).view(np.complex128)[:, 0]
         part = chunk[skip : skip + len(out) - filled]
         skip -= min(skip, len(chunk))
         out[filled : filled + len(part)] = part

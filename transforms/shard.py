@@ -62,7 +62,7 @@ def extract_shard(
     mode = parse_channels(settings.channels).mode
     examples = settings.batch_size // rows_of_example(next(part.blocks()), mode)
     encoder = ExampleEncoder(specs)
-    buffers = Buffers((settings.batch_size, settings.segment_length))
+    buffers = Buffers((settings.batch_size, settings.segment_length), frontend.dtype)
     rejects: list[Reject] = []
     silent: list[int] = []
     statistics: dict[str, Statistics] = {}
@@ -152,6 +152,7 @@ class ExtractShard(beam.DoFn):
       specs: the keys of an example.
       fingerprint: names the settings; kept in each sidecar.
       sample_rate: of the examples, Hz.
+      is_complex: whether samples are complex.
     """
 
     def __init__(
@@ -161,8 +162,10 @@ class ExtractShard(beam.DoFn):
         specs: Mapping[str, FeatureSpec],
         fingerprint: str,
         sample_rate: float,
+        *,
+        is_complex: bool = False,
     ):
-        self._sample_rate = sample_rate
+        self._sample_rate, self._is_complex = sample_rate, is_complex
         self._layout = Layout(root)
         self._settings = settings
         self._specs = dict(specs)
@@ -171,9 +174,9 @@ class ExtractShard(beam.DoFn):
 
     def setup(self) -> None:
         """Loads the frontend, once per worker process."""
-        settings, rate = self._settings, self._sample_rate
+        settings, rate, is_complex = self._settings, self._sample_rate, self._is_complex
         self._frontend = self._shared.acquire(
-            lambda: CompiledFrontend(settings, settings.segment_length, rate)
+            lambda: CompiledFrontend(settings, settings.segment_length, rate, is_complex=is_complex)
         )
 
     def process(self, element: int) -> Iterator[int]:

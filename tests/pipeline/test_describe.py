@@ -77,13 +77,34 @@ def test_headerless_files_without_their_settings_are_refused(values, message):
         plan(found("a.raw"), **values)
 
 
+@pytest.mark.parametrize("values", [{"raw_dtype": "<c8"}, {"iq": True, "raw_channels": 2}])
+def test_complex_samples_are_refused_by_features_that_take_real_ones(values):
+    message = "features.log_mel: log_mel takes real samples, and these are complex: use one of log_spectrum, "
+    with pytest.raises(SettingsError, match=message):
+        plan(found("a.raw", frames=4 * L), features="log_mel", **values)
+
+
 @pytest.mark.parametrize(
-    ("values", "what"), [({"raw_dtype": "<c8"}, "<c8"), ({"iq": True, "raw_channels": 2}, "I and Q")]
+    ("values", "dtype"), [({"raw_dtype": "<c8"}, "<c8"), ({"iq": True, "raw_channels": 2}, "<f4")]
 )
-def test_complex_samples_are_rejected_by_features_that_take_real_ones(values, what):
-    ((_, reason, message),) = rejected(plan(found("a.raw", frames=4 * L), **values))
-    assert reason is Reason.COMPLEX_SAMPLES
-    assert message.startswith(f"samples are complex ({what}), and the features take real ones: store ")
+def test_samples_of_all_recordings_may_be_complex(values, dtype):
+    result = plan(found("a.raw", frames=8 * L), **values, keep_waveform="float32", splits={"all": 1.0})
+    assert result.is_complex
+    assert result.recordings.column("dtype").to_pylist() == [dtype]
+    assert result.recordings.column("channels").to_pylist() == [1]
+    assert result.specs["spectrum"].shape == (L,)
+    assert result.specs["waveform"].shape == (L, 2)
+
+
+def test_integers_as_they_came_are_for_real_samples():
+    with pytest.raises(SettingsError, match="keep_waveform=int16 keeps real samples, and these are complex"):
+        plan(found("a.raw", frames=8 * L), raw_dtype="<c8", keep_waveform="int16")
+
+
+def test_an_odd_number_of_channels_has_no_pairs():
+    ((_, reason, message),) = rejected(plan(found("a.raw", frames=6 * L), iq=True, raw_channels=3))
+    assert reason is Reason.CHANNEL_MISMATCH
+    assert "iq makes complex samples of pairs of channels, and there are 3" in message
 
 
 def test_a_sensitivity_for_all_is_the_factor_of_those_that_say_none():

@@ -131,8 +131,8 @@ def test_auto_uses_xla_where_it_agrees():
 def change_features(monkeypatch, change):
     build = frontend.build_features
 
-    def changed(*given):
-        return {key: change(feature) for key, feature in build(*given).items()}
+    def changed(*given, **more):
+        return {key: change(feature) for key, feature in build(*given, **more).items()}
 
     monkeypatch.setattr(frontend, "build_features", changed)
 

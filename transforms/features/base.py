@@ -16,7 +16,7 @@ from ..declare import setting, settings_group
 from ..device import load_tensorflow
 from ..schema import FeatureSpec
 
-# waveform float [batch, segment_length] and, where a feature asks for it, valid int [batch] → float [batch, …]
+# waveform float (or complex) [batch, segment_length] and, where a feature asks for it, valid int [batch] → float [batch, …]
 Graph = Callable[[Any, Any], Any]
 
 
@@ -66,6 +66,10 @@ class FeatureKind(Protocol):
         ...
 
 
+class TakesComplex:
+    """Marks kinds for complex samples, too: their `build` takes `is_complex`, and of complex samples the spectrum is two-sided."""
+
+
 @settings_group
 class Prepared:
     """What happens to the samples of a segment first, with the real ones alone; padding stays zero."""
@@ -88,20 +92,21 @@ class Prepared:
         return self.prepares
 
     def prepare(self, waveform: Any, valid: Any) -> Any:
-        """Float [batch, segment_length] to the same, computed in float64.
+        """Float or complex [batch, segment_length] to the same, computed in double precision.
 
         Args:
-          waveform: float [batch, segment_length].
+          waveform: float or complex [batch, segment_length].
           valid: int [batch], real samples of each row; not looked at where nothing is to be done.
         """
         if not self.prepares:
             return waveform
         tf = load_tensorflow()
         length = waveform.shape[-1]
+        double = tf.complex128 if waveform.dtype.is_complex else tf.float64
         place = tf.range(length, dtype=tf.float64)[None]
-        count = tf.cast(valid, tf.float64)[:, None]
-        mask = tf.cast(place < count, tf.float64)
-        samples = tf.cast(waveform, tf.float64) * mask
+        real_count = tf.cast(valid, tf.float64)[:, None]
+        count, mask = tf.cast(real_count, double), tf.cast(place < real_count, double)
+        samples = tf.cast(waveform, double) * mask
 
         def mean(values: Any) -> Any:
             return tf.math.divide_no_nan(tf.reduce_sum(values, axis=1, keepdims=True), count)
@@ -109,18 +114,17 @@ class Prepared:
         if self.detrend != "none":
             samples = (samples - mean(samples)) * mask
         if self.detrend == "linear":
-            time = (place - (count - 1) / 2) * mask
+            time = tf.cast(place - (real_count - 1) / 2, double) * mask
             slope = tf.math.divide_no_nan(mean(samples * time), mean(time * time))
             samples -= slope * time
         if self.standardize:
             centred = (samples - mean(samples)) * mask
-            variance = mean(centred * centred)
+            variance = tf.math.real(mean(centred * tf.math.conj(centred)))
             silent = variance == 0
             # the root of 0 has no finite gradient
             one = tf.ones_like(variance)
-            samples *= tf.where(
-                silent, tf.zeros_like(variance), tf.math.rsqrt(tf.where(silent, one, variance))
-            )
+            factor = tf.where(silent, tf.zeros_like(variance), tf.math.rsqrt(tf.where(silent, one, variance)))
+            samples *= tf.cast(factor, double)
         return tf.cast(samples, waveform.dtype)
 
 
@@ -150,7 +154,7 @@ def fft_length_of(given: int | Literal["fast"] | None, length: int) -> int:
 
 
 def fit(samples: Any, length: int) -> Any:
-    """Float […, samples] cut or filled with zeros to […, length].
+    """Float or complex […, samples] cut or filled with zeros to […, length].
 
     The gradient of TensorFlow's own rfft fails where its fft_length is below the number of samples.
     """
@@ -159,6 +163,15 @@ def fit(samples: Any, length: int) -> Any:
         return samples[..., :length]
     tf = load_tensorflow()
     return tf.pad(samples, [*([[0, 0]] * (len(samples.shape) - 1)), [0, length - have]])
+
+
+def transform(samples: Any, fft_length: int) -> Any:
+    """Float […, samples] to its one-sided spectrum, complex [..., samples] to its two-sided one with 0 Hz in the middle."""
+    tf = load_tensorflow()
+    fitted = fit(samples, fft_length)
+    if not samples.dtype.is_complex:
+        return tf.signal.rfft(fitted)
+    return tf.signal.fftshift(tf.signal.fft(fitted), axes=-1)
 
 
 def constant(values: np.ndarray, like: Any) -> Any:
@@ -183,8 +196,10 @@ def product(values: Any, bank: np.ndarray) -> Any:
     return tf.cast(tf.linalg.matmul(tf.cast(values, tf.float64), tf.constant(bank, tf.float64)), values.dtype)
 
 
-def bin_frequencies(fft_length: int, sample_rate: float) -> np.ndarray:
-    """Of each bin of a one-sided spectrum, Hz, float64 [bins]."""
+def bin_frequencies(fft_length: int, sample_rate: float, *, is_complex: bool = False) -> np.ndarray:
+    """Of each bin of a one-sided spectrum, or of the two-sided one of complex samples, Hz, float64 [bins]."""
+    if is_complex:
+        return np.fft.fftshift(np.fft.fftfreq(fft_length, 1 / sample_rate))
     return np.fft.rfftfreq(fft_length, 1 / sample_rate)
 
 
@@ -197,10 +212,15 @@ def band_slice(band: tuple[float, float] | None, frequencies: np.ndarray) -> sli
     if band is None:
         return slice(0, len(frequencies))
     low, high = band
-    nyquist, step = float(frequencies[-1]), float(frequencies[1]) if len(frequencies) > 1 else 1.0
-    if high > nyquist + step:
+    step = float(frequencies[1] - frequencies[0]) if len(frequencies) > 1 else 1.0
+    nyquist = max(-float(frequencies[0]), float(frequencies[-1]))
+    if low < 0 and frequencies[0] >= 0:
         raise ValueError(
-            f"band={low:g},{high:g} reaches beyond {nyquist:g} Hz, half the sample rate: lower it"
+            f"band={low:g},{high:g} reaches below 0 Hz, and real samples have a one-sided spectrum"
+        )
+    if high > nyquist + step or low < -nyquist - step:
+        raise ValueError(
+            f"band={low:g},{high:g} reaches beyond {nyquist:g} Hz, half the sample rate: narrow it"
         )
     inside = np.flatnonzero((frequencies >= low - 1e-9 * step) & (frequencies <= high + 1e-9 * step))
     if not len(inside):
@@ -218,8 +238,10 @@ def listed_axis(name: str, unit: str, values: Sequence[float] | Sequence[str]) -
     return {"name": name, "unit": unit, "values": list(values), "count": len(values)}
 
 
-def one_sided(fft_length: int) -> np.ndarray:
-    """How many bins of the whole spectrum each bin of a one-sided one stands for: 1 at both ends, else 2; float64 [bins]."""
+def sides_of(fft_length: int, *, is_complex: bool) -> np.ndarray:
+    """How many bins of the whole spectrum each bin stands for: of a one-sided one 2, but 1 at both ends; float64 [bins]."""
+    if is_complex:
+        return np.ones(fft_length)
     sides = np.full(fft_length // 2 + 1, 2.0)
     sides[0] = 1.0
     if fft_length % 2 == 0:
@@ -287,7 +309,7 @@ def _parse_band(value: Any) -> Any:
     parts = [part for word in words for part in str(word).replace(",", " ").split()]
     try:
         low, high = (float(part) for part in parts)
-        if 0 <= low < high < math.inf:
+        if -math.inf < low < high < math.inf:
             return low, high
     except ValueError:
         pass

@@ -16,23 +16,24 @@ from .base import (
     FftLength,
     Graph,
     Prepared,
+    TakesComplex,
     Window,
     band_slice,
     bin_frequencies,
     constant,
     decibels,
     fft_length_of,
-    fit,
     listed_axis,
     log_of,
     logarithmic,
     magnitude_of,
-    one_sided,
     part_axis,
     parts_of,
     power_of,
     product,
     regular_axis,
+    sides_of,
+    transform,
     window_of,
 )
 
@@ -50,7 +51,7 @@ class Framed(Prepared):
     fft_length: FftLength = setting(None, "points of a frame's FFT; frame_length if not given")
     window: Window = setting("hann", "of each frame, periodic; any of scipy's by name")
 
-    def frames(self, segment_length: int, sample_rate: float) -> Frames:
+    def frames(self, segment_length: int, sample_rate: float, *, is_complex: bool = False) -> Frames:
         """How a segment is framed.
 
         Raises:
@@ -61,7 +62,7 @@ class Framed(Prepared):
                 f"frame_length={self.frame_length} is above segment_length={segment_length}: lower it"
             )
         points = fft_length_of(self.fft_length, self.frame_length)
-        return Frames(self, segment_length, sample_rate, points)
+        return Frames(self, segment_length, sample_rate, points, is_complex)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Frames:
     segment_length: int
     sample_rate: float
     fft_length: int
+    is_complex: bool
 
     @property
     def count(self) -> int:
@@ -81,7 +83,7 @@ class Frames:
     @property
     def frequencies(self) -> np.ndarray:
         """Hz, float64 [bins]."""
-        return bin_frequencies(self.fft_length, self.sample_rate)
+        return bin_frequencies(self.fft_length, self.sample_rate, is_complex=self.is_complex)
 
     @property
     def time_axis(self) -> dict[str, Any]:
@@ -95,9 +97,8 @@ class Frames:
         """Of the bins that are kept."""
         spacing = self.sample_rate / self.fft_length
         resolution = self.sample_rate / min(self.settings.frame_length, self.fft_length)
-        return regular_axis(
-            "frequency", "Hz", kept.start * spacing, spacing, kept.stop - kept.start, resolution=resolution
-        )
+        first = float(self.frequencies[kept.start])
+        return regular_axis("frequency", "Hz", first, spacing, kept.stop - kept.start, resolution=resolution)
 
     def feature(self, axes: list[dict[str, Any]], graph: Graph) -> Feature:
         """One whose values have frames on their first axis.
@@ -117,16 +118,16 @@ class Frames:
         )
 
     def spectrum(self, waveform: Any, valid: Any) -> Any:
-        """Float [batch, segment_length] to complex [batch, frames, bins]."""
+        """Float or complex [batch, segment_length] to complex [batch, frames, bins]."""
         tf, settings = load_tensorflow(), self.settings
         samples = settings.prepare(waveform, valid)
         frames = tf.signal.frame(samples, settings.frame_length, settings.frame_step)
         frames *= constant(window_of(settings.window, settings.frame_length), frames)
-        return tf.signal.rfft(fit(frames, self.fft_length))
+        return transform(frames, self.fft_length)
 
 
 @settings_group
-class Stft(Framed):
+class Stft(Framed, TakesComplex):
     """The short-time Fourier transform: log(|X| + ε), |X|, |X|², or real and imaginary part."""
 
     kind: Literal["stft"] = "stft"
@@ -136,9 +137,9 @@ class Stft(Framed):
     epsilon: float = setting(1e-6, "added to the magnitude before the logarithm", ge=1e-37, le=1e30)
     band: Band = setting(None, "frequencies to keep, low and high in Hz", metavar="LOW,HIGH")
 
-    def build(self, segment_length: int, sample_rate: float) -> Feature:
+    def build(self, segment_length: int, sample_rate: float, *, is_complex: bool = False) -> Feature:
         """See `FeatureKind.build`."""
-        frames = self.frames(segment_length, sample_rate)
+        frames = self.frames(segment_length, sample_rate, is_complex=is_complex)
         kept = band_slice(self.band, frames.frequencies)
 
         def graph(waveform: Any, valid: Any) -> Any:
@@ -156,11 +157,11 @@ class Stft(Framed):
 
 
 @settings_group
-class Psd(Framed):
+class Psd(Framed, TakesComplex):
     """Welch's power spectral density: the mean over frames of |X|², scaled.
 
     Source: scipy.signal.welch, detrend=False; density: 2|X|² / (fs Σw²), unit²/Hz; spectrum: 2|X|² / (Σw)², unit²;
-    once, not twice, at 0 Hz and at half the sample rate.
+    once, not twice, at 0 Hz and at half the sample rate, and everywhere where samples are complex.
     """
 
     kind: Literal["psd"] = "psd"
@@ -170,9 +171,9 @@ class Psd(Framed):
     band: Band = setting(None, "frequencies to keep, low and high in Hz", metavar="LOW,HIGH")
     epsilon: float | None = setting(None, "store log(psd + ε) instead of the psd", ge=1e-37, le=1e30)
 
-    def build(self, segment_length: int, sample_rate: float) -> Feature:
+    def build(self, segment_length: int, sample_rate: float, *, is_complex: bool = False) -> Feature:
         """See `FeatureKind.build`."""
-        frames = self.frames(segment_length, sample_rate)
+        frames = self.frames(segment_length, sample_rate, is_complex=is_complex)
         kept = band_slice(self.band, frames.frequencies)
         scale = welch_scale(frames, self.scaling)[kept]
 
@@ -196,7 +197,7 @@ def welch_scale(frames: Frames, scaling: Literal["density", "spectrum"]) -> np.n
     """What |X|² of a frame is multiplied with, float64 [bins]."""
     window = window_of(frames.settings.window, frames.settings.frame_length)[: frames.fft_length]
     total = frames.sample_rate * np.sum(window**2) if scaling == "density" else np.sum(window) ** 2
-    return one_sided(frames.fft_length) / total
+    return sides_of(frames.fft_length, is_complex=frames.is_complex) / total
 
 
 @settings_group

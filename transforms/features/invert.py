@@ -8,7 +8,7 @@ import numpy as np
 import scipy.signal
 
 from ..device import load_tensorflow
-from .base import fft_length_of, fit, window_of
+from .base import constant, fft_length_of, fit, window_of
 from .frames import Stft
 from .spectrum import Complex
 
@@ -17,16 +17,17 @@ _LEAST_WEIGHT = (
 )
 
 
-def from_complex(values: Any, kind: Complex, segment_length: int) -> Any:
+def from_complex(values: Any, kind: Complex, segment_length: int, *, is_complex: bool = False) -> Any:
     """The segment, as it was after preparing.
 
     Args:
       values: float [batch, bins, 2].
       kind: the settings that they were computed with.
       segment_length: samples of a segment.
+      is_complex: whether the samples were complex, and the spectrum two-sided.
 
     Returns:
-      float [batch, segment_length]. TensorFlow's irfft is normalised: nothing is divided by N.
+      float or complex [batch, segment_length]. TensorFlow's irfft is normalised: nothing is divided by N.
 
     Raises:
       ValueError: the settings have left something out; the message says which.
@@ -43,21 +44,23 @@ def from_complex(values: Any, kind: Complex, segment_length: int) -> Any:
     ):
         if lost:
             raise ValueError(f"{name}={getattr(kind, name)} is not undone: compute kind complex without it")
-    tf = load_tensorflow()
-    samples = tf.signal.irfft(tf.complex(values[..., 0], values[..., 1]), [points])[..., :segment_length]
-    return samples / tf.constant(window, samples.dtype)
+    samples = _back(values, points, is_complex=is_complex)[..., :segment_length]
+    return samples / constant(window, samples)
 
 
-def from_stft(values: Any, kind: Stft, segment_length: int) -> tuple[Any, np.ndarray]:
+def from_stft(
+    values: Any, kind: Stft, segment_length: int, *, is_complex: bool = False
+) -> tuple[Any, np.ndarray]:
     """The segment, as it was after preparing, by weighted overlap-add (Griffin and Lim 1984, eq. 6).
 
     Args:
       values: float [batch, frames, bins, 2].
       kind: the settings that they were computed with.
       segment_length: samples of a segment.
+      is_complex: whether the samples were complex, and the spectra two-sided.
 
     Returns:
-      float [batch, segment_length], zero where it is not known; and bool [segment_length], which samples are known:
+      float or complex [batch, segment_length], zero where it is not known; and bool [segment_length], which samples are known:
       not those behind the last frame, nor the first ones of a window that begins at zero.
 
     Raises:
@@ -77,14 +80,23 @@ def from_stft(values: Any, kind: Stft, segment_length: int) -> tuple[Any, np.nda
         )
     tf = load_tensorflow()
     count = values.shape[1]
-    frames = tf.signal.irfft(tf.complex(values[..., 0], values[..., 1]), [points])[..., : kind.frame_length]
-    frames = frames * tf.constant(window, frames.dtype)
+    frames = _back(values, points, is_complex=is_complex)[..., : kind.frame_length]
+    frames = frames * constant(window, frames)
     summed = tf.signal.overlap_and_add(frames, kind.frame_step)
     weight = np.zeros((count - 1) * kind.frame_step + kind.frame_length)
     for frame in range(count):
         weight[frame * kind.frame_step :][: kind.frame_length] += window**2
     known = weight > _LEAST_WEIGHT**2 * weight.max()
-    samples = summed * tf.constant(np.where(known, 1 / np.where(known, weight, 1), 0), summed.dtype)
+    samples = summed * constant(np.where(known, 1 / np.where(known, weight, 1), 0), summed)
     return fit(samples, segment_length), np.pad(known, (0, max(0, segment_length - len(known))))[
         :segment_length
     ]
+
+
+def _back(values: Any, points: int, *, is_complex: bool) -> Any:
+    """Float [..., bins, 2] to the samples, [..., points]; the inverse of `base.transform`."""
+    tf = load_tensorflow()
+    spectrum = tf.complex(values[..., 0], values[..., 1])
+    if is_complex:
+        return tf.signal.ifft(tf.signal.ifftshift(spectrum, axes=-1))
+    return tf.signal.irfft(spectrum, [points])

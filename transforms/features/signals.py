@@ -22,10 +22,10 @@ from .base import (
     log_of,
     logarithmic,
     magnitude_of,
-    one_sided,
     power_of,
     product,
     regular_axis,
+    sides_of,
     window_of,
 )
 from .weighting import weighting_response
@@ -130,7 +130,7 @@ class OctaveBands(Prepared):
                 "segment"
             )
         window = window_of(self.window, segment_length)
-        scale = one_sided(segment_length) / (segment_length * np.sum(window**2))
+        scale = sides_of(segment_length, is_complex=False) / (segment_length * np.sum(window**2))
         if self.weighting != "none":
             scale = scale * weighting_response(self.weighting, frequencies) ** 2
 

@@ -14,6 +14,7 @@ from .base import (
     Feature,
     FftLength,
     Prepared,
+    TakesComplex,
     Window,
     band_slice,
     bin_frequencies,
@@ -24,11 +25,12 @@ from .base import (
     hidden_by,
     log_of,
     magnitude_of,
-    one_sided,
     part_axis,
     parts_of,
     power_of,
     regular_axis,
+    sides_of,
+    transform,
     window_of,
     without_log,
 )
@@ -36,11 +38,12 @@ from .weighting import weighting_response
 
 
 @settings_group
-class Spectrum(Prepared):
-    """One-sided spectrum X of a segment x of N samples: X[k] = Σ x[n] w[n] exp(−2πikn/M), M = fft_length.
+class Spectrum(Prepared, TakesComplex):
+    """Spectrum X of a segment x of N samples: X[k] = Σ x[n] w[n] exp(−2πikn/M), M = fft_length.
 
-    The transform is unnormalised: a sine of amplitude A on bin k has magnitude A·Σw/2 there. With
-    amplitude=peak it reads A, and so does a constant A at bin 0.
+    One-sided for real samples, two-sided for complex ones. The transform is unnormalised: a sine of amplitude A on
+    bin k has magnitude A·Σw/2 there, and A·exp(2πikn/M) has A·Σw. With amplitude=peak both read A, and so does a
+    constant A at 0 Hz.
     """
 
     window: Window = setting(
@@ -68,9 +71,9 @@ class Spectrum(Prepared):
         "none", "frequency weighting of IEC 61672-1, 0 dB at 1 kHz"
     )
 
-    def build(self, segment_length: int, sample_rate: float) -> Feature:
+    def build(self, segment_length: int, sample_rate: float, *, is_complex: bool = False) -> Feature:
         """See `FeatureKind.build`."""
-        chain = self._chain(segment_length, sample_rate)
+        chain = self._chain(segment_length, sample_rate, is_complex=is_complex)
 
         def graph(waveform: Any, valid: Any) -> Any:
             return self._scaled(chain.pooled(self._values(chain.spectrum(waveform, valid))))
@@ -90,16 +93,16 @@ class Spectrum(Prepared):
         """`linear` and the like, where values are no magnitudes."""
         return {}
 
-    def _chain(self, segment_length: int, sample_rate: float) -> _Chain:
+    def _chain(self, segment_length: int, sample_rate: float, *, is_complex: bool) -> _Chain:
         fft_length = fft_length_of(self.fft_length, segment_length)
-        frequencies = bin_frequencies(fft_length, sample_rate)
+        frequencies = bin_frequencies(fft_length, sample_rate, is_complex=is_complex)
         kept = band_slice(self.band, frequencies)
         count = (kept.stop - kept.start) // self.average_bins
         if not count:
             raise ValueError(
                 f"average_bins={self.average_bins} is more than the {kept.stop - kept.start} bins: lower it"
             )
-        return _Chain(self, segment_length, sample_rate, fft_length, frequencies, kept, count)
+        return _Chain(self, segment_length, sample_rate, is_complex, fft_length, frequencies, kept, count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +112,7 @@ class _Chain:
     settings: Spectrum
     segment_length: int
     sample_rate: float
+    is_complex: bool
     fft_length: int
     frequencies: np.ndarray
     kept: slice
@@ -118,18 +122,17 @@ class _Chain:
     def axis(self) -> dict[str, Any]:
         """Bin spacing as `step`; `resolution` is what the samples can tell apart."""
         spacing, width = self.sample_rate / self.fft_length, self.settings.average_bins
-        first = (self.kept.start + (width - 1) / 2) * spacing
+        first = float(self.frequencies[self.kept.start]) + (width - 1) / 2 * spacing
         resolution = self.sample_rate / min(self.segment_length, self.fft_length)
         return regular_axis("frequency", "Hz", first, spacing * width, self.count, resolution=resolution)
 
     def spectrum(self, waveform: Any, valid: Any) -> Any:
-        """Float [batch, segment_length] to complex [batch, kept bins]."""
-        tf = load_tensorflow()
+        """Float or complex [batch, segment_length] to complex [batch, kept bins]."""
         settings = self.settings
         samples = settings.prepare(waveform, valid)
         if settings.window != "boxcar":
             samples = samples * constant(window_of(settings.window, self.segment_length), samples)
-        found = tf.signal.rfft(fit(samples, self.fft_length))[..., self.kept]
+        found = transform(samples, self.fft_length)[..., self.kept]
         response = self._response()
         return found if response is None else found * constant(response[self.kept], found)
 
@@ -146,13 +149,13 @@ class _Chain:
         settings, response = self.settings, np.ones(len(self.frequencies), np.complex128)
         if settings.amplitude == "peak":
             response *= (
-                one_sided(self.fft_length)
+                sides_of(self.fft_length, is_complex=self.is_complex)
                 / window_of(settings.window, self.segment_length)[: self.fft_length].sum()
             )
         if settings.integrate:
             omega = 2j * np.pi * self.frequencies
-            response[0] = 0
-            response[1:] /= omega[1:] ** settings.integrate
+            response[omega == 0] = 0
+            response[omega != 0] /= omega[omega != 0] ** settings.integrate
         if settings.weighting != "none":
             response *= weighting_response(settings.weighting, self.frequencies)
         return None if (response == 1).all() else response
@@ -216,9 +219,9 @@ class Complex(Spectrum):
     kind: Literal["complex"] = "complex"
     average_bins: Literal[1] = setting(1, "not for complex values")
 
-    def build(self, segment_length: int, sample_rate: float) -> Feature:
+    def build(self, segment_length: int, sample_rate: float, *, is_complex: bool = False) -> Feature:
         """See `FeatureKind.build`."""
-        chain = self._chain(segment_length, sample_rate)
+        chain = self._chain(segment_length, sample_rate, is_complex=is_complex)
 
         def graph(waveform: Any, valid: Any) -> Any:
             return parts_of(chain.spectrum(waveform, valid))

@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from ..elements import Source
 from ..files import open_source
@@ -23,6 +23,7 @@ from .audio.mp3 import Mp3Reader
 from .audio.streams import FlacReader, OggReader
 from .audio.wav import WavReader
 from .base import Reader, ReadSettings
+from .iq import IqReader
 from .measurement.physionet import WfdbReader
 from .measurement.tdms import TdmsReader
 from .raw import RawReader
@@ -132,7 +133,8 @@ class Readers:
             settings = self._settings
             if overrides:
                 settings = dataclasses.replace(settings, **json.loads(overrides))  # type: ignore[type-var]
-            self._made[key] = READERS[format_name](settings)
+            reader = READERS[format_name](settings)
+            self._made[key] = cast(Reader, IqReader(reader)) if settings.iq else reader
         return self._made[key]
 
 
