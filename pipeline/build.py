@@ -11,7 +11,7 @@ from ..transforms.metrics import count_dataset
 from ..transforms.schema import FeatureSpec
 from ..transforms.shard import ExtractShard
 from .finalize import finalize
-from .settings import Settings, content_settings, fingerprint
+from .settings import Settings
 
 
 def build(
@@ -20,13 +20,13 @@ def build(
     todo: list[int],
     specs: Mapping[str, FeatureSpec],
     settings: Settings,
+    fingerprint: str,
     sample_rate: float,
     *,
     is_complex: bool,
 ) -> None:
     """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
-    name = fingerprint(content_settings(settings))
-    extract = ExtractShard(layout.root, settings, specs, name, sample_rate, is_complex=is_complex)
+    extract = ExtractShard(layout.root, settings, specs, fingerprint, sample_rate, is_complex=is_complex)
     done = (
         pipeline
         | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number

@@ -16,11 +16,11 @@ from ..transforms.device import load_tensorflow
 from ..transforms.elements import Block
 from ..transforms.features.base import Feature
 from ..transforms.features.sizes import slow_length
-from ..transforms.frontend import build_features, feature_settings
+from ..transforms.frontend import features_of
 from ..transforms.rejects import text
 from .byteorder import maybe_byteswapped
 from .plan import Plan, plan_inputs
-from .settings import Settings, content_settings, fingerprint
+from .settings import Settings
 from .summary import plan_summary
 
 _TRIAL_SEGMENTS = 1024
@@ -59,8 +59,9 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
     enough = 1 + int((blocks.column("count").to_numpy().cumsum() < most).sum())
     blocks = blocks.slice(0, enough)
     length, rate = settings.segment_length, plan.sample_rate
-    frontend = CompiledFrontend(settings, length, rate, is_complex=plan.is_complex)
-    features = build_features(feature_settings(settings), length, rate, is_complex=plan.is_complex)
+    same: dict[str, Any] = {"is_complex": plan.is_complex, "normalization": plan.normalization}
+    frontend = CompiledFrontend(settings, length, rate, **same)
+    features = features_of(settings, length, rate, **same)
     with tempfile.TemporaryDirectory(prefix="spectrabeam-plan-") as folder:
         layout = Layout(folder)
         os.makedirs(layout.sidecars)
@@ -77,7 +78,7 @@ def _try_some(plan: Plan, settings: Settings) -> dict[str, Any]:
                 settings,
                 plan.specs,
                 frontend,
-                fingerprint(content_settings(settings)),
+                plan.fingerprint(settings),
             )
             seconds = time.perf_counter() - began
         warnings = _byte_order(parts.read_part(name).blocks(), settings)

@@ -10,7 +10,7 @@ from ..transforms.features.base import hidden_by
 from ..transforms.features.sizes import slow_length
 from ..transforms.features.spectrum import LogSpectrum
 from ..transforms.formats.choose import Readers, open_recording
-from ..transforms.frontend import build_features, feature_settings
+from ..transforms.frontend import feature_settings, features_of
 from ..transforms.rejects import RejectError, text
 from ..transforms.segment import count_segments
 from .byteorder import maybe_byteswapped
@@ -147,9 +147,9 @@ def _peaks(values: np.ndarray, sample_rate: float) -> list[str]:
 
 def _slow_lengths(sample_rate: float | None, settings: Settings, *, is_complex: bool) -> list[str]:
     """Warnings for FFTs of an awkward length."""
-    kinds, length = feature_settings(settings), settings.segment_length
+    length, rate = settings.segment_length, sample_rate or 1.0
     try:
-        features = build_features(kinds, length, sample_rate or 1.0, is_complex=is_complex)
+        features = features_of(settings, length, rate, is_complex=is_complex)
     except ValueError:  # which `plan` and `extract` refuse
         return []
     found = (slow_length(points) for points in {each.fft_length for each in features.values()} if points)

@@ -45,12 +45,8 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     replace_file(layout.rejects, rejects.to_lines(lines).encode(), layout.temporary)
     _write_ledger(layout, ledger)
     _judge(layout, counts, lines, settings.max_reject_fraction)
-    kinds, rate = frontend.feature_settings(settings), plan["sample_rate"]
-    is_complex = plan["is_complex"]
-    features = (
-        frontend.build_features(kinds, settings.segment_length, rate, is_complex=is_complex) if rate else {}
-    )
-    _export_frontend(layout, features, settings, is_complex=is_complex)
+    features = _features(layout, plan, settings)
+    _export_frontend(layout, features, settings, is_complex=plan["is_complex"])
     splits = _write_statistics(layout, plan)
     metadata = _metadata(plan, sidecars, counts, features, settings) | {"statistics": {"splits": splits}}
     with contextlib.suppress(FileNotFoundError):
@@ -166,6 +162,19 @@ def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:
     return splits
 
 
+def _features(layout: Layout, plan: dict[str, Any], settings: Settings) -> dict[str, Feature]:
+    if not plan["sample_rate"]:
+        return {}
+    path = layout.plan_normalization
+    return frontend.features_of(
+        settings,
+        settings.segment_length,
+        plan["sample_rate"],
+        is_complex=plan["is_complex"],
+        normalization=statistics.from_file(path) if os.path.exists(path) else None,
+    )
+
+
 def _export_frontend(
     layout: Layout, features: dict[str, Feature], settings: Settings, *, is_complex: bool
 ) -> None:
@@ -217,7 +226,9 @@ def _metadata(
             plan["sample_rate"],
             settings.precision,
             is_complex=plan["is_complex"],
+            normalized_by=plan["normalized_by"],
         ),
+        "normalized_by": plan["normalized_by"],
         "compression": settings.compression,
         "sample_rate": plan["sample_rate"],
         "is_complex": plan["is_complex"],

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..transforms import parts
+from ..transforms import parts, statistics
 from ..transforms.dataset import (
     METADATA,
     DatasetError,
@@ -22,6 +22,7 @@ from ..transforms.dataset import (
     ShardName,
     load_dataset,
     read_json,
+    replace_file,
     write_json,
 )
 from ..transforms.rejects import PASSING
@@ -152,7 +153,7 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     """
     content = content_settings(settings)
     if os.path.exists(layout.metadata):
-        _refuse_other_dataset(layout, plan, content)
+        _refuse_other_dataset(layout, plan, settings, content)
         if _is_whole(layout):
             return Work(
                 [], [shard.name for shard in plan.shards], committed=True, note=_modified(layout, plan)
@@ -166,8 +167,10 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     )  # names the settings of finished shards until the new one is there
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
-    write_json(layout.plan_summary, _summary(plan, settings, content, digests), layout.temporary)
-    settings_name = fingerprint(content)
+    if plan.normalization:
+        replace_file(layout.plan_normalization, statistics.to_bytes(plan.normalization))
+    write_json(layout.plan_summary, _summary(plan, settings, digests), layout.temporary)
+    settings_name = plan.fingerprint(settings)
     with ThreadPoolExecutor() as pool:
         checks = [
             pool.submit(_is_finished, layout, shard.name, shard.segments, digest, settings_name)
@@ -179,13 +182,12 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     return Work([n for n in range(len(plan.shards)) if n not in finished], kept, committed=False)
 
 
-def _summary(
-    plan: Plan, settings: Settings, content: Mapping[str, Any], digests: list[str]
-) -> dict[str, Any]:
+def _summary(plan: Plan, settings: Settings, digests: list[str]) -> dict[str, Any]:
     """What Finalize needs to know, beside the parts and the ledger."""
     return {
         "settings": stored_settings(settings),
-        "fingerprint": fingerprint(content),
+        "fingerprint": plan.fingerprint(settings),
+        "normalized_by": plan.normalized_by,
         "features": {name: spec.to_json() for name, spec in plan.specs.items()},
         "splits": plan.splits,
         "shards": [
@@ -247,7 +249,7 @@ def _is_whole(layout: Layout) -> bool:
         return False
 
 
-def _refuse_other_dataset(layout: Layout, plan: Plan, content: Mapping[str, Any]) -> None:
+def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, content: Mapping[str, Any]) -> None:
     try:
         dataset = load_dataset(layout.root)
     except DatasetError as error:
@@ -257,7 +259,14 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, content: Mapping[str, Any]
         raise FolderError(
             f"output={layout.root} was made with other settings ({'; '.join(changed)}): use the same, another folder, or --overwrite"
         )
-    if dataset.metadata["fingerprint"] != fingerprint(content):
+    if dataset.metadata.get("normalized_by") != plan.normalized_by:
+        by = dataset.metadata["settings"].get("normalize_with") or "nothing"
+        raise FolderError(
+            f"output={layout.root} was normalised by other statistics, by those of {by}"
+            f"{' as they were then' if by == settings.normalize_with else ''}: "
+            "use another folder, or --overwrite"
+        )
+    if dataset.metadata["fingerprint"] != plan.fingerprint(settings):
         raise FolderError(
             f"output={layout.root} was made by a version of spectrabeam that computes otherwise: "
             "use another folder, or --overwrite"

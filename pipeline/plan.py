@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow as pa
 from ..transforms import schema
 from ..transforms.channels import parse_channels
 from ..transforms.features.base import Feature
-from ..transforms.frontend import build_features, feature_settings
+from ..transforms.frontend import features_of
 from ..transforms.rejects import Reject
+from ..transforms.statistics import Statistics, to_bytes
 from . import manifest as manifests
 from .chosen_channels import stacked_channels, with_as_many_channels, with_channels
 from .context import context_of, usual_target, with_target
@@ -22,6 +24,7 @@ from .labels import Facts, class_names, has_labels, with_label
 from .ledger import planned_ledger
 from .listed import match_listed, refuse_aliases
 from .match import Matches, match
+from .normalization import load_normalization
 from .packed import Packed
 from .pairs import find_partners, with_partner
 from .plan_checks import Table, tabulate, warnings_of
@@ -29,7 +32,7 @@ from .plan_tables import block_table, part_table, shard_names, source_table
 from .rates import choose_rate, with_rate
 from .recording import Recording, Sifted, sift
 from .sample_type import with_real_samples
-from .settings import Settings, SettingsError
+from .settings import Settings, SettingsError, content_settings, fingerprint
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits
 from .totals import totals_of
@@ -53,6 +56,7 @@ class Plan:
       is_complex: whether samples are complex.
       unit: of the samples, or None.
       resampled: how many recordings are.
+      normalization: key of each feature to the statistics by which it is normalised; nothing if it is not.
       table: what each split has of each label.
       warnings: what the user should know.
     """
@@ -70,8 +74,21 @@ class Plan:
     is_complex: bool
     unit: str | None
     resampled: int
+    normalization: dict[str, Statistics]
     table: Table
     warnings: list[str]
+
+    @property
+    def normalized_by(self) -> str | None:
+        """Names the statistics by which features are normalised."""
+        if not self.normalization:
+            return None
+        return hashlib.blake2b(to_bytes(self.normalization), digest_size=16).hexdigest()
+
+    def fingerprint(self, settings: Settings) -> str:
+        """Names everything besides the input that can change an example's content or place."""
+        content = content_settings(settings)
+        return fingerprint(content | {"normalized_by": self.normalized_by} if self.normalization else content)
 
     @property
     def segments(self) -> int:
@@ -120,6 +137,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     names = class_names(totals.labels, settings) if has_classes else []
     context = context_of(recordings, columns, names, settings, labelled=labelled, has_times=totals.has_times)
     features = _features(sample_rate, settings, is_complex=is_complex)
+    normalization = load_normalization(features, settings) if features else {}
     specs = context.specs(features, settings, stacked_channels(recordings, settings), is_complex=is_complex)
     cuts = cut_all(recordings, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
@@ -154,6 +172,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         is_complex=is_complex,
         unit=next(iter(totals.units)) if len(totals.units) == 1 else None,
         resampled=totals.resampled,
+        normalization=normalization,
         table=table,
         warnings=[
             *note,
@@ -228,9 +247,8 @@ def _features(sample_rate: float, settings: Settings, *, is_complex: bool) -> di
         raise SettingsError(
             "keep_waveform=int16 keeps real samples, and these are complex: set keep_waveform=float32"
         )
-    kinds = feature_settings(settings)
     try:
-        return build_features(kinds, settings.segment_length, sample_rate, is_complex=is_complex)
+        return features_of(settings, settings.segment_length, sample_rate, is_complex=is_complex)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

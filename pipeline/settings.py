@@ -47,6 +47,12 @@ class Settings(SplitSettings, LabelSettings, ShardSettings):
     num_shards: int | None = setting(
         None, "shards in all, shared over the splits by size; instead of shard_size", ge=1
     )
+    normalize_with: str | None = setting(
+        None,
+        "another dataset, by whose mean and standard deviation of each bin features are normalised",
+        content=False,  # its statistics are, wherever it lies
+        metavar="DATASET",
+    )
     max_reject_fraction: float = setting(
         0.05,
         "fraction of recordings or segments that may be rejected before the run fails",
@@ -138,6 +144,9 @@ def stored_settings(settings: Settings) -> dict[str, Any]:
     return content_settings(settings) | {
         "input": [_absolute(path) for path in settings.input],
         "manifest": None if settings.manifest is None else os.path.abspath(settings.manifest),
+        "normalize_with": None
+        if settings.normalize_with is None
+        else os.path.abspath(settings.normalize_with),
         "max_reject_fraction": settings.max_reject_fraction,
     }
 

@@ -67,8 +67,12 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
         f"Splits      {_splits(metadata)}",
         *_rejects(metadata["counts"]),
         f"Example     {', '.join(features)}",
-        f"Segments    {metadata['segment_length']} samples every {metadata['hop_length']}, at {metadata['sample_rate']:g} Hz"
-        + (f", in {metadata['unit']}" if metadata.get("unit") else ""),
+        f"Segments    {_segments(metadata)}",
+        *(
+            [f"Normalised  by the statistics of {metadata['settings']['normalize_with']}"]
+            if metadata.get("normalized_by")
+            else []
+        ),
     ]
     for key, axes in metadata["axes"].items():
         lines += [f"Axis        {key}: {_axis(axis)}" for axis in axes]
@@ -79,6 +83,13 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
     )
     lines += [f"Warning     {warning}" for warning in metadata["warnings"]]
     return "\n".join(lines)
+
+
+def _segments(metadata: Mapping[str, Any]) -> str:
+    kind = "complex samples" if metadata.get("is_complex") else "samples"
+    unit = f", in {metadata['unit']}" if metadata.get("unit") else ""
+    length, hop, rate = metadata["segment_length"], metadata["hop_length"], metadata["sample_rate"]
+    return f"{length} {kind} every {hop}, at {rate:g} Hz{unit}"
 
 
 def _axis(axis: Mapping[str, Any]) -> str:
@@ -118,6 +129,8 @@ def plan_summary(plan: Plan, estimate: Mapping[str, Any]) -> str:
             f"Time        a few seconds to start, then about {estimate['seconds']:,.0f} s at "
             f"{estimate['rate']:,.0f} examples/s, measured on {estimate['measured']}"
         )
+    if plan.is_complex:
+        lines.append("Samples     complex, so spectra are two-sided")
     if plan.resampled:
         lines.append(f"Resampled   {counted(plan.resampled, 'recording')} to {plan.sample_rate:g} Hz")
     warnings = [*plan.warnings, *estimate.get("warnings", ())]

@@ -47,11 +47,17 @@ class CompiledFrontend:
     """
 
     def __init__(
-        self, settings: FrontendSettings, segment_length: int, sample_rate: float, *, is_complex: bool = False
+        self,
+        settings: FrontendSettings,
+        segment_length: int,
+        sample_rate: float,
+        *,
+        is_complex: bool = False,
+        normalization: Mapping[str, Statistics] | None = None,
     ):
         tf = device.load_tensorflow()
-        self._features = frontend.build_features(
-            frontend.feature_settings(settings), segment_length, sample_rate, is_complex=is_complex
+        self._features = frontend.features_of(
+            settings, segment_length, sample_rate, is_complex=is_complex, normalization=normalization
         )
         self.dtype: Any = np.complex64 if is_complex else np.float32
         self._precision = settings.precision

@@ -107,6 +107,11 @@ class Layout:
         """The ledger before anything was read."""
         return os.path.join(self.plan, "recordings.parquet")
 
+    @property
+    def plan_normalization(self) -> str:
+        """The statistics by which features are normalised, where they are."""
+        return os.path.join(self.plan, "normalization.npz")
+
     def plan_part(self, number: int) -> str:
         """The block references of the shard with that number."""
         return os.path.join(self.plan, f"{number:06d}.parquet")

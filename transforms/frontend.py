@@ -13,11 +13,12 @@ import pydantic
 
 from .declare import setting, settings_group
 from .device import load_tensorflow
-from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window
+from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window, normalized
 from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
 from .features.signals import OTHERS, EnvelopeSpectrum, Indicators, OctaveBands
 from .features.spectrum import ONE_FFT, Cepstrum, Complex, Db, LogSpectrum, Magnitude, Phase, Power
 from .schema import RESERVED, FeatureSpec
+from .statistics import Statistics
 
 ALGORITHM_VERSION = 1  # raised when the same settings come to mean other numbers
 
@@ -174,6 +175,30 @@ def build_features(
     return built
 
 
+def features_of(
+    settings: FrontendSettings,
+    segment_length: int,
+    sample_rate: float,
+    *,
+    is_complex: bool = False,
+    normalization: Mapping[str, Statistics] | None = None,
+) -> dict[str, Feature]:
+    """What the settings ask for, for segments of this length and rate in Hz.
+
+    Args:
+      settings: the features.
+      segment_length, sample_rate, is_complex: of the segments.
+      normalization: key to the statistics by which a feature is normalised.
+
+    Raises:
+      ValueError: see `build_features`.
+    """
+    features = build_features(feature_settings(settings), segment_length, sample_rate, is_complex=is_complex)
+    for key, each in (normalization or {}).items():
+        features[key] = normalized(features[key], each.mean, each.std)
+    return features
+
+
 def _build(kind: Any, segment_length: int, sample_rate: float, *, is_complex: bool) -> Feature:
     if not is_complex:
         return kind.build(segment_length, sample_rate)
@@ -207,6 +232,7 @@ def frontend_id(
     precision: str,
     *,
     is_complex: bool = False,
+    normalized_by: str | None = None,
 ) -> str:
     """Names what is computed: kinds, settings and algorithm version, never a hash of model files."""
     what = {
@@ -216,6 +242,7 @@ def frontend_id(
         "precision": precision,
         "features": settings_json(features),
         **({"is_complex": True} if is_complex else {}),
+        **({"normalized_by": normalized_by} if normalized_by else {}),
     }
     return hashlib.blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 

@@ -36,7 +36,7 @@ from .parts import Part, read_part
 from .rejects import Reject, merge
 from .schema import FeatureSpec
 from .settings import ShardSettings
-from .statistics import Statistics, to_bytes
+from .statistics import Statistics, from_file, to_bytes
 from .write import ShardWriter, checksum
 
 
@@ -174,10 +174,18 @@ class ExtractShard(beam.DoFn):
 
     def setup(self) -> None:
         """Loads the frontend, once per worker process."""
-        settings, rate, is_complex = self._settings, self._sample_rate, self._is_complex
-        self._frontend = self._shared.acquire(
-            lambda: CompiledFrontend(settings, settings.segment_length, rate, is_complex=is_complex)
-        )
+
+        def load() -> CompiledFrontend:
+            settings, normalization = self._settings, self._layout.plan_normalization
+            return CompiledFrontend(
+                settings,
+                settings.segment_length,
+                self._sample_rate,
+                is_complex=self._is_complex,
+                normalization=from_file(normalization) if os.path.exists(normalization) else None,
+            )
+
+        self._frontend = self._shared.acquire(load)
 
     def process(self, element: int) -> Iterator[int]:
         """Makes the shard with that number."""

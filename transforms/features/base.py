@@ -292,6 +292,30 @@ def logarithmic(feature: Feature, epsilon: float | None) -> Feature:
     return dataclasses.replace(feature, linear=without_log(epsilon), near_epsilon=hidden_by(epsilon))
 
 
+def normalized(feature: Feature, mean: np.ndarray, std: np.ndarray) -> Feature:
+    """A feature whose values are (value − mean) / std, bin by bin of the last axis; where std is 0, value − mean.
+
+    Args:
+      feature: as computed.
+      mean, std: float64 [bins].
+    """
+    deviation = np.where(std > 0, std, 1.0)
+
+    def graph(waveform: Any, valid: Any) -> Any:
+        values = feature.graph(waveform, valid)
+        return (values - constant(mean, values)) / constant(deviation, values)
+
+    def back(values: np.ndarray) -> np.ndarray:
+        return values.astype(np.float64) * deviation + mean
+
+    return dataclasses.replace(
+        feature,
+        graph=graph,
+        linear=lambda values: feature.linear(back(values)),
+        near_epsilon=lambda values: feature.near_epsilon(back(values)),
+    )
+
+
 def decibels(power: Any, reference: float, floor: float) -> Any:
     """10 · log10(power / reference²), no lower than `floor` dB; its gradient is 0 below."""
     tf = load_tensorflow()
