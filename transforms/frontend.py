@@ -253,7 +253,11 @@ def needs_valid(features: Mapping[str, Feature]) -> bool:
 
 
 def compute_features(
-    features: Mapping[str, Feature], waveform: Any, valid: Any = None, precision: str = "float32"
+    features: Mapping[str, Feature],
+    waveform: Any,
+    valid: Any = None,
+    precision: str = "float32",
+    banks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The graph of every feature.
 
@@ -262,6 +266,7 @@ def compute_features(
       waveform: float32 or complex64 [batch, segment_length].
       valid: int [batch], samples of each row that are no padding; all of them if not given.
       precision: float32 or float64, in which everything is computed.
+      banks: key to filters [bins, bands] that take the place of a feature's own.
 
     Returns:
       key to [batch, …], in that precision.
@@ -272,7 +277,8 @@ def compute_features(
     samples = tf.cast(waveform, precision)
     if valid is None:
         valid = tf.fill([tf.shape(waveform)[0]], waveform.shape[-1])
-    return {key: feature.graph(samples, valid) for key, feature in features.items()}
+    own = {key: (bank,) for key, bank in (banks or {}).items()}
+    return {key: feature.graph(samples, valid, *own.get(key, ())) for key, feature in features.items()}
 
 
 def make_module(

@@ -30,10 +30,12 @@ class SpectralFrontend(keras.layers.Layer):
       precision: float32 or float64, in which everything is computed.
       is_complex: whether waveforms are complex64.
       trainable_window: a window by scipy's name that each row is multiplied with first, and that is learned.
+      trainable_bank: whether the filter banks of features that have one (log_mel, mfcc, pcen) are learned, from theirs
+        on; filters stay non-negative.
       **options: Keras' own, such as `name`.
 
     Raises:
-      ValueError: features that are none, or do not go with length and rate.
+      ValueError: features that are none, or do not go with length and rate, or have no filter bank to be learned.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class SpectralFrontend(keras.layers.Layer):
         precision: str = "float32",
         is_complex: bool = False,
         trainable_window: str | None = None,
+        trainable_bank: bool = False,
         **options: Any,
     ):
         super().__init__(**{**options, "dtype": "float32"})
@@ -57,15 +60,32 @@ class SpectralFrontend(keras.layers.Layer):
             "precision": precision,
             "is_complex": is_complex,
             "trainable_window": trainable_window,
+            "trainable_bank": trainable_bank,
         }
         self._window = None
         if trainable_window is not None:
-            start = window_of(trainable_window, segment_length).astype(np.float32)
-            self._window = self.add_weight(
-                shape=start.shape,
-                initializer=lambda shape, dtype=None: tf.constant(start, dtype),
-                name="window",
+            self._window = self._learned("window", window_of(trainable_window, segment_length))
+        banks = {key: feature.bank for key, feature in self._features.items() if feature.bank is not None}
+        if trainable_bank and not banks:
+            raise ValueError(
+                f"trainable_bank: none of {', '.join(self._features)} has a filter bank: take log_mel, mfcc or pcen"
             )
+        self._banks = (
+            {
+                key: self._learned(f"{key}_bank", bank, keras.constraints.NonNeg())
+                for key, bank in banks.items()
+            }
+            if trainable_bank
+            else {}
+        )
+
+    def _learned(self, name: str, start: np.ndarray, constraint: Any = None) -> Any:
+        return self.add_weight(
+            shape=start.shape,
+            initializer=lambda shape, dtype=None: tf.constant(start, dtype),
+            constraint=constraint,
+            name=name,
+        )
 
     def call(self, inputs: Any, valid: Any = None) -> dict[str, Any]:
         """The features of each row.
@@ -77,7 +97,9 @@ class SpectralFrontend(keras.layers.Layer):
         waveform = tf.cast(inputs, tf.complex64 if self._config["is_complex"] else tf.float32)
         if self._window is not None:
             waveform *= tf.cast(self._window, waveform.dtype)
-        values = frontend.compute_features(self._features, waveform, valid, self._config["precision"])
+        values = frontend.compute_features(
+            self._features, waveform, valid, self._config["precision"], self._banks
+        )
         return {key: tf.cast(value, tf.float32) for key, value in values.items()}
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, tuple]:

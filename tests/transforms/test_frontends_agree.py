@@ -73,6 +73,53 @@ def test_a_trainable_window_learns():
     assert np.abs(gradient).max() > 0
 
 
+@pytest.mark.parametrize("kind", ["log_mel", "mfcc", "pcen"])
+def test_a_trainable_filter_bank_begins_as_the_fixed_one_and_learns(kind, tmp_path):
+    features = {"key": {"kind": kind, "frame_length": 256, "mel_bins": 20}}
+    inputs = keras.Input((N,))
+    fixed = SpectralFrontend(features, segment_length=N, sample_rate=RATE)
+    layer = SpectralFrontend(features, segment_length=N, sample_rate=RATE, trainable_bank=True)
+    before = fixed(ROWS)["key"].numpy()
+    assert np.abs(layer(ROWS)["key"].numpy() - before).max() <= 2e-6 * np.abs(before).max()
+    (bank,) = layer.trainable_variables
+    assert (bank.shape, bank.name) == ((129, 20), "key_bank")
+    assert fixed.trainable_variables == []
+    model = keras.Model(inputs, keras.layers.Flatten()(layer(inputs)["key"]))
+    model.compile(keras.optimizers.Adam(1e-4), "mse")
+    start = bank.numpy()
+    target = before.reshape(4, -1) - 3
+    first = model.evaluate(ROWS, target, verbose=0)
+    model.fit(ROWS, target, epochs=20, verbose=0)
+    assert model.evaluate(ROWS, target, verbose=0) < first
+    assert (bank.numpy() >= 0).all()
+    assert (bank.numpy() != start).any()
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.predict(ROWS, verbose=0), model.predict(ROWS, verbose=0))
+
+
+def test_features_without_a_filter_bank_have_none_to_learn():
+    with pytest.raises(ValueError, match="trainable_bank: none of spectrum has a filter bank: take log_mel"):
+        SpectralFrontend(segment_length=N, sample_rate=RATE, trainable_bank=True)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_keras_layer_of_complex_waveforms(policy, tmp_path):
+    rows = (ROWS + 1j * ROWS[::-1]).astype(np.complex64)
+    settings = frontend.FrontendSettings(features="magnitude", batch_size=4, jit="off", device="cpu")
+    expected = CompiledFrontend(settings, N, RATE, is_complex=True)(rows).features
+    keras.mixed_precision.set_global_policy(policy)
+    try:
+        inputs = keras.Input((N,), dtype="complex64")
+        layer = SpectralFrontend("magnitude", segment_length=N, sample_rate=RATE, is_complex=True)
+        model = keras.Model(inputs, layer(inputs))
+        same(model(rows), expected)
+        model.save(tmp_path / "model.keras")
+        same(keras.saving.load_model(tmp_path / "model.keras")(rows), expected)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
 @pytest.fixture(scope="module")
 def handler():
     return SpectralModelHandler(N, RATE, features=FEATURES, batch_size=4, jit="off", device="cpu")

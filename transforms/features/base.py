@@ -17,7 +17,7 @@ from ..device import load_tensorflow
 from ..schema import FeatureSpec
 
 # waveform float (or complex) [batch, segment_length] and, where a feature asks for it, valid int [batch] → float [batch, …]
-Graph = Callable[[Any, Any], Any]
+Graph = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Feature:
       frame_step: samples from one place of the first axis to the next, or 0 where that is not of frames.
       linear: stored values to those on which precision is stated, float64; the identity unless there is a logarithm.
       jit_tolerance: what XLA and plain TensorFlow may differ by on that scale, as a share of a row's largest value.
+      bank: filters that the graph sums bins with, float64 [bins, bands], or None; a third argument of the graph may
+        take their place.
       near_epsilon: a warning where ε hides most of the stored values, or None.
     """
 
@@ -45,6 +47,7 @@ class Feature:
     linear: Callable[[np.ndarray], np.ndarray] = lambda values: values.astype(np.float64)
     near_epsilon: Callable[[np.ndarray], str | None] = lambda values: None
     jit_tolerance: float = 1e-6
+    bank: np.ndarray | None = None
 
     @property
     def spec(self) -> FeatureSpec:
@@ -190,10 +193,10 @@ def power_of(spectrum: Any) -> Any:
     return tf.square(tf.math.real(spectrum)) + tf.square(tf.math.imag(spectrum))
 
 
-def product(values: Any, bank: np.ndarray) -> Any:
-    """Float […, bins] times float64 [bins, bands]. In float64, which TF32 never touches, whoever runs the graph."""
+def product(values: Any, bank: Any) -> Any:
+    """Float […, bins] times an array or tensor [bins, bands]. In float64, which TF32 never touches, whoever runs it."""
     tf = load_tensorflow()
-    return tf.cast(tf.linalg.matmul(tf.cast(values, tf.float64), tf.constant(bank, tf.float64)), values.dtype)
+    return tf.cast(tf.linalg.matmul(tf.cast(values, tf.float64), tf.cast(bank, tf.float64)), values.dtype)
 
 
 def bin_frequencies(fft_length: int, sample_rate: float, *, is_complex: bool = False) -> np.ndarray:
@@ -301,8 +304,8 @@ def normalized(feature: Feature, mean: np.ndarray, std: np.ndarray) -> Feature:
     """
     deviation = np.where(std > 0, std, 1.0)
 
-    def graph(waveform: Any, valid: Any) -> Any:
-        values = feature.graph(waveform, valid)
+    def graph(waveform: Any, valid: Any, *bank: Any) -> Any:
+        values = feature.graph(waveform, valid, *bank)
         return (values - constant(mean, values)) / constant(deviation, values)
 
     def back(values: np.ndarray) -> np.ndarray:

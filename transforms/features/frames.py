@@ -100,12 +100,13 @@ class Frames:
         first = float(self.frequencies[kept.start])
         return regular_axis("frequency", "Hz", first, spacing, kept.stop - kept.start, resolution=resolution)
 
-    def feature(self, axes: list[dict[str, Any]], graph: Graph) -> Feature:
+    def feature(self, axes: list[dict[str, Any]], graph: Graph, bank: np.ndarray | None = None) -> Feature:
         """One whose values have frames on their first axis.
 
         Args:
           axes: of what each frame holds.
           graph: to [batch, frames, …].
+          bank: see `Feature`.
         """
         axes = [self.time_axis, *axes]
         return Feature(
@@ -115,6 +116,7 @@ class Frames:
             needs_valid=self.settings.needs_valid,
             fft_length=self.fft_length,
             frame_step=self.settings.frame_step,
+            bank=bank,
         )
 
     def spectrum(self, waveform: Any, valid: Any) -> Any:
@@ -241,7 +243,7 @@ class MelSettings(Framed):
             )
         return bank, listed_axis("frequency", "Hz", centres.tolist())
 
-    def energies(self, frames: Frames, bank: np.ndarray, waveform: Any, valid: Any) -> Any:
+    def energies(self, frames: Frames, bank: Any, waveform: Any, valid: Any) -> Any:
         """Float [batch, segment_length] to [batch, frames, bands]."""
         spectrum = frames.spectrum(waveform, valid)
         return product(power_of(spectrum) if self.power == 2 else magnitude_of(spectrum), bank)
@@ -259,10 +261,10 @@ class LogMel(MelSettings):
         frames = self.frames(segment_length, sample_rate)
         bank, axis = self.bank(frames)
 
-        def graph(waveform: Any, valid: Any) -> Any:
+        def graph(waveform: Any, valid: Any, bank: Any = bank) -> Any:
             return log_of(self.energies(frames, bank, waveform, valid), self.epsilon)
 
-        return logarithmic(frames.feature([axis], graph), self.epsilon)
+        return logarithmic(frames.feature([axis], graph, bank), self.epsilon)
 
 
 @settings_group
@@ -284,11 +286,11 @@ class Mfcc(MelSettings):
         bank, _ = self.bank(frames)
         basis = dct_basis(self.mel_bins, self.coefficients)
 
-        def graph(waveform: Any, valid: Any) -> Any:
+        def graph(waveform: Any, valid: Any, bank: Any = bank) -> Any:
             return product(decibels(self.energies(frames, bank, waveform, valid), 1.0, -100.0), basis)
 
         axis = regular_axis("coefficient", "", 0.0, 1.0, self.coefficients)
-        return frames.feature([axis], graph)
+        return frames.feature([axis], graph, bank)
 
 
 @settings_group
@@ -315,7 +317,7 @@ class Pcen(MelSettings):
         coefficient = (np.sqrt(1 + 4 * steps**2) - 1) / (2 * steps**2)
         matrix, initial = smoothing(frames.count, coefficient)
 
-        def graph(waveform: Any, valid: Any) -> Any:
+        def graph(waveform: Any, valid: Any, bank: Any = bank) -> Any:
             tf = load_tensorflow()
             energy = self.energies(frames, bank, waveform, valid)
             by_time = tf.transpose(energy, [0, 2, 1])
@@ -326,7 +328,7 @@ class Pcen(MelSettings):
                 self.power_out * tf.math.log1p(gained / self.bias)
             )
 
-        return frames.feature([axis], graph)
+        return frames.feature([axis], graph, bank)
 
 
 FRAMED = (Stft, Psd, LogMel, Mfcc, Pcen)
