@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import apache_beam as beam
 
 from ..transforms.dataset import Layout
 from ..transforms.metrics import count_dataset
-from ..transforms.schema import FeatureSpec
 from ..transforms.shard import ExtractShard
 from .finalize import finalize
+from .plan import Plan
 from .settings import Settings
 
 
-def build(
-    pipeline: beam.Pipeline,
-    layout: Layout,
-    todo: list[int],
-    specs: Mapping[str, FeatureSpec],
-    settings: Settings,
-    fingerprint: str,
-    sample_rate: float,
-    *,
-    is_complex: bool,
-) -> None:
+def build(pipeline: beam.Pipeline, layout: Layout, plan: Plan, todo: list[int], settings: Settings) -> None:
     """Adds the steps that make the shards `todo` of the plan in the folder, and commit the dataset."""
-    extract = ExtractShard(layout.root, settings, specs, fingerprint, sample_rate, is_complex=is_complex)
+    extract = ExtractShard(
+        layout.root,
+        settings,
+        plan.specs,
+        plan.fingerprint(settings),
+        plan.sample_rate,
+        is_complex=plan.is_complex,
+    )
     done = (
         pipeline
         | "ShardNumbers" >> beam.Create(todo, reshuffle=False)  # shard number

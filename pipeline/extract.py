@@ -108,16 +108,7 @@ def _run_beam(
         pipeline = beam.Pipeline(options=options)
     except ValueError as error:  # such as an unknown runner
         raise SettingsError(str(error)) from error
-    build(
-        pipeline,
-        layout,
-        work.todo,
-        plan.specs,
-        settings,
-        plan.fingerprint(settings),
-        plan.sample_rate,
-        is_complex=plan.is_complex,
-    )
+    build(pipeline, layout, plan, work.todo, settings)
     try:
         with progress.shown(counter.examples, plan.segments):
             result = pipeline.run()

@@ -108,26 +108,22 @@ class CompiledFrontend:
         arrays = {key: np.asarray(memoryview(value)) for key, value in features.items()}
         return Computed(arrays, row_sums.numpy())
 
-    def add_statistics(
-        self,
-        statistics: dict[str, Statistics],
-        features: Mapping[str, np.ndarray],
-        mask: np.ndarray,
-        valid: np.ndarray,
-    ) -> None:
-        """Adds the rows of a batch that count.
+    def statistics(
+        self, features: Mapping[str, np.ndarray], mask: np.ndarray, valid: np.ndarray
+    ) -> dict[str, Statistics]:
+        """Those of the rows of a batch that count, by key.
 
         Args:
-          statistics: by key, to be added to.
           features: key to float32 [rows, …].
           mask: bool [rows or fewer], which became examples; further rows are filling.
           valid: int64 [rows], real samples.
         """
+        found = {}
         for key, values in features.items():
-            count = counted_rows(
-                values[: len(mask)], mask, valid[: len(mask)], self._features[key].frame_step
-            )
-            statistics.setdefault(key, Statistics(values.shape[-1])).update(count)
+            step = self._features[key].frame_step
+            found[key] = Statistics(values.shape[-1])
+            found[key].update(counted_rows(values[: len(mask)], mask, valid[: len(mask)], step))
+        return found
 
     def _compile(self, jit: bool) -> Any:
         tf = device.load_tensorflow()

@@ -36,7 +36,7 @@ from .parts import Part, read_part
 from .rejects import Reject, merge
 from .schema import FeatureSpec
 from .settings import ShardSettings
-from .statistics import Statistics, from_file, to_bytes
+from .statistics import Statistics, add, from_file, to_bytes
 from .write import ShardWriter, checksum
 
 
@@ -83,14 +83,16 @@ def extract_shard(
 
     def compute(
         read_result: tuple[Batch, list[Reject]],
-    ) -> tuple[Batch, np.ndarray, dict[str, np.ndarray], list[Reject]]:
+    ) -> tuple[Batch, dict[str, np.ndarray], dict[str, Statistics], list[Reject]]:
         batch, lost = read_result
         valid = valid_rows(batch)
         with times.measure("compute"):
             computed = frontend(batch.waveform, valid)
         lost += reject_non_finite(batch, computed.features, ~np.isfinite(computed.row_sums))
         silent.append(count_silent(batch, computed.row_sums == frontend.silent_sum))
-        return batch, valid, computed.features, lost
+        with times.measure("statistics"):
+            of_batch = frontend.statistics(computed.features, np.repeat(batch.mask, batch.rows), valid)
+        return batch, computed.features, of_batch, lost
 
     temporary = os.path.join(layout.temporary, f"{part.shard}.{os.getpid()}.{uuid.uuid4().hex}.tfrecord")
     threads = {"read": settings.readers_at_once, "compute": frontend.threads}
@@ -104,10 +106,10 @@ def extract_shard(
         waveforms = map_ahead(read, segments, reading, ahead["read"])  # (Batch, [Reject])
         computed = map_ahead(
             compute, waveforms, computing, ahead["compute"]
-        )  # (Batch, [rows], {key: rows}, [Reject])
-        for batch, valid, features, lost in computed:
+        )  # (Batch, {key: rows}, {key: Statistics}, [Reject])
+        for batch, features, of_batch, lost in computed:
             with times.measure("statistics"):
-                frontend.add_statistics(statistics, features, np.repeat(batch.mask, batch.rows), valid)
+                add(statistics, of_batch)
             with times.measure("encode"):
                 rows = {key: by_example(values, batch) for key, values in features.items()}
                 kept = kept_waveform(batch, specs)

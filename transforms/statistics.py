@@ -204,12 +204,17 @@ def counted_rows(values: np.ndarray, mask: np.ndarray, valid: np.ndarray, frame_
 
 
 def merged(parts: Iterable[Mapping[str, Statistics]]) -> dict[str, Statistics]:
-    """Those of several shards together; the same order gives the same bits."""
+    """Those of several parts together; the same order gives the same bits."""
     whole: dict[str, Statistics] = {}
     for part in parts:
-        for key, statistics in part.items():
-            whole.setdefault(key, Statistics(len(statistics.m2))).merge(statistics)
+        add(whole, part)
     return whole
+
+
+def add(whole: dict[str, Statistics], part: Mapping[str, Statistics]) -> None:
+    """Adds those of other rows, key by key."""
+    for key, statistics in part.items():
+        whole.setdefault(key, Statistics(len(statistics.m2))).merge(statistics)
 
 
 def to_bytes(statistics: Mapping[str, Statistics]) -> bytes:

@@ -240,7 +240,7 @@ def test_the_numbers_of_the_summary_are_beam_metrics(tmp_path):
         plan = make_plan(match(settings.input, settings), settings)
         work = folder.prepare(layout, plan, settings)
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={LOCAL_RUNNER}"]))
-        build.build(pipeline, layout, work.todo, plan.specs, settings, plan.sample_rate)
+        build.build(pipeline, layout, plan, work.todo, settings)
         result = pipeline.run()
         result.wait_until_finish()
     counters = {
