@@ -65,7 +65,7 @@ def test_a_pipeline_is_planned_and_built_without_tensorflow(tmp_path):
             work = folder.prepare(layout, plan, settings)
         assert len(work.todo) > 1
         pipeline = beam.Pipeline(options=beam_options([], {}, []))
-        build(pipeline, layout, work.todo, plan.specs, settings, plan.sample_rate)
+        build(pipeline, layout, plan, work.todo, settings)
         pipeline.to_runner_api().SerializeToString()
     """
     assert not loads_tensorflow(code, tmp_path / "source", tmp_path / "out")

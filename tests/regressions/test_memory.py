@@ -44,9 +44,7 @@ def plan_of(source: Path, **settings) -> tuple[Plan, Settings]:
 def pipeline_bytes(folder: Path, plan: Plan, settings: Settings) -> int:
     """Length of the whole pipeline as it is sent to a runner, with all elements that it begins with."""
     pipeline = beam.Pipeline(options=beam_options([], {}, []))
-    build.build(
-        pipeline, Layout(str(folder)), list(range(len(plan.shards))), plan.specs, settings, plan.sample_rate
-    )
+    build.build(pipeline, Layout(str(folder)), plan, list(range(len(plan.shards))), settings)
     return len(pipeline.to_runner_api().SerializeToString())
 
 
