@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -260,11 +261,14 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, conten
             f"output={layout.root} was made with other settings ({'; '.join(changed)}): use the same, another folder, or --overwrite"
         )
     if dataset.metadata.get("normalized_by") != plan.normalized_by:
-        by = dataset.metadata["settings"].get("normalize_with") or "nothing"
+        before, now = (
+            dataset.metadata["settings"].get("normalize_with"),
+            stored_settings(settings)["normalize_with"],
+        )
+        by = f"by the statistics of {before}" if before else "by none"
         raise FolderError(
-            f"output={layout.root} was normalised by other statistics, by those of {by}"
-            f"{' as they were then' if by == settings.normalize_with else ''}: "
-            "use another folder, or --overwrite"
+            f"output={layout.root} was normalised {by}{' as they were then' if before and before == now else ''}: "
+            "normalise with the same, or use another folder, or --overwrite"
         )
     if dataset.metadata["fingerprint"] != plan.fingerprint(settings):
         raise FolderError(
@@ -274,17 +278,28 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, conten
     digests = [parts.digest(shard.name, plan.part(shard)) for shard in plan.shards]
     if dataset.metadata["plan"] == plan_digest(plan, digests):
         return
-    columns = ["id", "size", "frames", "label", "segments_planned"]
     try:
-        ledger = pq.read_table(layout.ledger, columns=columns)
+        ledger = pq.read_table(layout.ledger, columns=plan.recordings.column_names)
     except (OSError, ValueError) as error:
         raise FolderError(f"{layout.ledger} cannot be read ({error}): --overwrite starts over") from None
-    old = {tuple(row.values()) for row in ledger.to_pylist()}
-    new = {tuple(row.values()) for row in plan.recordings.select(columns).to_pylist()}
     raise FolderError(
-        f"output={layout.root} was made from another input (+{len(new - old)} −{len(old - new)} recordings): "
+        f"output={layout.root} was made from another input ({_change(ledger, plan.recordings)}): "
         "use another folder, or --overwrite to start over"
     )
+
+
+def _change(old: pa.Table, new: pa.Table) -> str:
+    """How many recordings came and went, or in what the same ones differ."""
+    few = ["id", "size", "frames", "label", "segments_planned"]
+    before, after = ({tuple(row.values()) for row in table.select(few).to_pylist()} for table in (old, new))
+    if before != after:
+        return f"+{len(after - before)} −{len(before - after)} recordings"
+    differing = [
+        name
+        for name in ("sample_rate", "channels", "unit", "start_time", "group", "split")
+        if not old.column(name).equals(new.column(name))
+    ]
+    return f"the same recordings with another {', '.join(differing) or 'target, channel, or carried field'}"
 
 
 def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:

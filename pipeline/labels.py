@@ -70,6 +70,14 @@ class LabelSettings:
         (), "manifest columns of numbers that make up the float vector target", metavar="NAME,…"
     )
 
+    @pydantic.field_validator("label_names", "carry", "target_columns")
+    @classmethod
+    def _check_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for name in value if value.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice!r} stands there twice: leave one out")
+        return value
+
     @pydantic.field_validator("label_from")
     @classmethod
     def _check_label_from(cls, value: str | None) -> str | None:

@@ -100,7 +100,7 @@ def load_manifest(path: str, times: str) -> Manifest:
     bounds: list[Any] = []
     seen: dict[tuple, str] = {}
     for number, values in enumerate(table.to_pylist(), 1):
-        values = {key: value for key, value in values.items() if value is not None and value != ""}
+        values = {key: value for key, value in values.items() if not _is_missing(key, value)}
         where = f"{os.path.basename(path)}, row {number}"
         uri = str(values.get("uri", ""))
         if not uri:
@@ -127,6 +127,12 @@ def load_manifest(path: str, times: str) -> Manifest:
         )
         note = f"start and end of the manifest are taken as {unit}: manifest_times says what they are"
     return Manifest(path, columns, rows, seconds, note)
+
+
+def _is_missing(key: str, value: Any) -> bool:
+    """Whether a cell is empty. NaN stands for that, but for bounds: an empty one would mean all samples."""
+    is_nan = isinstance(value, float) and math.isnan(value) and key not in ("start", "end")
+    return value is None or value == "" or is_nan
 
 
 def _has_point(value: Any) -> bool:
@@ -263,6 +269,8 @@ def _number(row: Row, name: str) -> float | None:
     if value is None:
         return None
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ManifestError(f"{row.where}: {name}={value!r} is no number: correct it") from None

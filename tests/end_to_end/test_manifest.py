@@ -162,8 +162,11 @@ def test_a_run_by_manifest_is_resumed_and_repeated_from_its_own_settings(tmp_pat
     result = run("extract", "--config", tmp_path / "out" / "spectrabeam.json")
     assert result.code == 0, result.err
     assert "nothing to do" in result.out
-    manifest.write_text(manifest.read_text().replace('"label": "a"', '"label": "b"'))
-    assert "was made from another input" in extract(*given, code=2).err
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"label": "a"', '"label": "b"'))
+    assert "was made from another input (+1 −1 recordings): " in extract(*given, code=2).err
+    manifest.write_text(text.replace('"label": "a"', '"label": "a", "group": "g"'))
+    assert "another input (the same recordings with another group): " in extract(*given, code=2).err
 
 
 def test_a_carried_field_that_some_lack_is_told_and_verifies(tmp_path):

@@ -104,7 +104,7 @@ def test_other_statistics_are_another_dataset(made, tmp_path, more):
         extract(made / "new", tmp_path / "other", *FEATURES, *STFT)
         more = ("--normalize-with", tmp_path / "other")
     err = extract(made / "new", made / "out", *FEATURES, *STFT, *more, code=2).err
-    assert f"was normalised by other statistics, by those of {made / 'base'}: use another folder" in err
+    assert f"was normalised by the statistics of {made / 'base'}: normalise with the same, or use" in err
 
 
 def test_shards_of_an_unfinished_run_with_other_statistics_are_made_again(made, tmp_path, monkeypatch):

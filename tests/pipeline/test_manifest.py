@@ -127,6 +127,17 @@ def test_numbers_and_lists_of_typed_formats_are_taken(tmp_path):
         assert known.factors == (0.1, 0.25)
 
 
+def test_nan_is_an_empty_cell(tmp_path):
+    rows = [
+        {"uri": "a.raw", "label": 1.0, "load": 2.5},
+        {"uri": "b.raw", "label": float("nan"), "load": float("nan")},
+    ]
+    for name in ("m.jsonl", "m.parquet"):
+        _, empty = all_rows(load(write(tmp_path / name, rows)))
+        assert said(empty).label is None
+        assert "load" not in said(empty).fields
+
+
 def test_times_of_a_parquet_file_keep_their_nanoseconds(tmp_path):
     table = pa.table(
         {"uri": ["a.raw"], "start_time": pa.array([1_700_000_000_123_456_789], pa.timestamp("ns", "UTC"))}
@@ -270,6 +281,7 @@ def test_labelled_parts_are_sorted_and_cut_at_the_end(tmp_path):
     ("values", "message"),
     [
         ({"sample_rate": "fast"}, "row.jsonl, row 1: sample_rate='fast' is no number: correct it"),
+        ({"sample_rate": True}, "row.jsonl, row 1: sample_rate=True is no number: correct it"),
         (
             {"scale": "half"},
             "row.jsonl, row 1: scale: 'half' is neither auto, pcm, none nor a factor such as 0.001",

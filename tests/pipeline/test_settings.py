@@ -16,6 +16,8 @@ from tests.helpers.settings import load, refused
         ({5: 5}, "5: no such setting (FILE)"),
         ({"segment_length": 0}, "segment_length=0 (FILE): input should be greater than or equal to 1"),
         ({"segment_length": "long"}, "segment_length='long' (FILE): input should be a valid integer"),
+        ({"label_names": ["a", "b", "a"]}, "label_names (FILE): 'a' stands there twice: leave one out"),
+        ({"carry": "x,y,x"}, "carry (FILE): 'x' stands there twice: leave one out"),
         ({"hop_length": 0}, "hop_length=0 (FILE): input should be greater than or equal to 1"),
         ({"tail": "cut"}, "tail='cut' (FILE): input should be 'pad' or 'drop'"),
         ({"sample_rate": float("nan")}, "sample_rate=nan (FILE): input should be"),
