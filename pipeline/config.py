@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import os
 import reprlib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import pydantic
@@ -16,6 +15,7 @@ import yaml
 
 from ..transforms import frontend
 from ..transforms.dataset import METADATA, DatasetError, read_json
+from ..transforms.declare import suggest
 from .settings import Settings, SettingsError, fields, info
 
 _NESTED = ("beam", "features", "input", "splits")
@@ -82,12 +82,6 @@ def _beside_config(values: dict[str, Any], config: str) -> dict[str, Any]:
         if os.path.exists(beside):
             return values | {"manifest": beside}
     return values
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """`: did you mean …?`, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f": did you mean {close[0]}?" if close else ""
 
 
 class _StrictLoader(yaml.SafeLoader):

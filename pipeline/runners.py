@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from .config import suggest
+from ..transforms.declare import suggest
 from .settings import SettingsError
 
 # "DirectRunner" would first try Prism, a program that it downloads.

@@ -6,7 +6,9 @@ groups into one flat set, from which flags, YAML keys, help and the documented t
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import pydantic
@@ -45,6 +47,12 @@ def settings_group(cls: type) -> type:
     """Makes `cls` a frozen, self-checking, keyword-only dataclass that refuses unknown keys."""
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     return _dataclass(frozen=True, kw_only=True, config=config)(cls)
+
+
+def suggest(name: str, known: Iterable[str], before: str = ": ") -> str:
+    """`: did you mean …?` for a name that is near a known one, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"{before}did you mean {close[0]}?" if close else ""
 
 
 def setting(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from .declare import setting, settings_group
+from .declare import setting, settings_group, suggest
 from .device import load_tensorflow
 from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window, normalized
 from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
@@ -49,8 +48,7 @@ FEATURE_FLAGS = ("epsilon", "band", "window", "fft_length", "detrend", "amplitud
 
 def unknown_kind(kind: Any) -> str:
     """The message for a kind that there is not."""
-    close = difflib.get_close_matches(str(kind), KINDS, n=1)
-    return f"there is no kind {kind}{f', did you mean {close[0]}?' if close else ''}; there are {', '.join(KINDS)}"
+    return f"there is no kind {kind}{suggest(str(kind), KINDS, ', ')}; there are {', '.join(KINDS)}"
 
 
 @settings_group

@@ -11,7 +11,6 @@ all-zero prediction is not pulled anywhere, so start from small random numbers.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -19,7 +18,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pydantic
 
-from .declare import setting, settings_group
+from .declare import setting, settings_group, suggest
 from .device import load_tensorflow, quiet_stderr
 from .features.base import band_slice, bin_frequencies, constant, fit, log_of, magnitude_of, window_of
 
@@ -224,12 +223,14 @@ def make_loss(settings: Mapping[str, Any]) -> Loss:
         raise ValueError(f"{settings!r} is no loss: give a mapping with a kind, one of {', '.join(LOSSES)}")
     kind = str(settings.get("kind"))
     if kind not in LOSSES:
-        raise ValueError(f"kind={kind} is no loss{_suggest(kind, LOSSES)}: there are {', '.join(LOSSES)}")
+        raise ValueError(
+            f"kind={kind} is no loss{suggest(kind, LOSSES, ', ')}: there are {', '.join(LOSSES)}"
+        )
     names = [field.name for field in dataclasses.fields(LOSSES[kind])]
     for name in settings:
         if name not in names:
             raise ValueError(
-                f"{kind}: {name}: there is no such setting{_suggest(str(name), names)}; there are {', '.join(names)}"
+                f"{kind}: {name}: there is no such setting{suggest(str(name), names, ', ')}; there are {', '.join(names)}"
             )
     try:
         return LOSSES[kind](**settings)
@@ -280,11 +281,6 @@ def _keras_class() -> Any:
             return {**super().get_config(), "loss": settings}
 
     return SpectralLoss
-
-
-def _suggest(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {close[0]}?" if close else ""
 
 
 def _words(numbers: Sequence[int]) -> str:

@@ -6,8 +6,9 @@ import dataclasses
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from spectrabeam.pipeline.config import add_flags, suggest, table
+from spectrabeam.pipeline.config import add_flags, table
 from spectrabeam.pipeline.settings import Settings, fields
+from spectrabeam.transforms.declare import suggest
 from tests.helpers.pipelines import run
 from tests.helpers.settings import load, refused
 from tests.helpers.signals import noise, write_raw
