@@ -17,8 +17,13 @@ import pyarrow.parquet as pq
 from ..transforms import frontend, rejects, statistics
 from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
 from ..transforms.features.base import Feature
+from .about import about_of
+from .croissant import write_croissant
+from .data_card import write_data_card
 from .ledger import completed
 from .settings import Settings
+from .tfds_info import write_tfds_info
+from .tfx_schema import write_tfx_schema
 
 _LIBRARIES = ("apache-beam", "numpy", "pyarrow", "soundfile", "spectrabeam", "tensorflow", "tfx-bsl")
 
@@ -49,6 +54,8 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     _export_frontend(layout, features, settings, is_complex=plan["is_complex"])
     splits = _write_statistics(layout, plan)
     metadata = _metadata(plan, sidecars, counts, features, settings) | {"statistics": {"splits": splits}}
+    for write in (write_tfds_info, write_tfx_schema, write_croissant, write_data_card):
+        write(layout, metadata)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(layout.outcome)
     write_json(layout.metadata, metadata, layout.temporary)
@@ -229,6 +236,7 @@ def _metadata(
             normalized_by=plan["normalized_by"],
         ),
         "normalized_by": plan["normalized_by"],
+        "about": about_of(settings),
         "compression": settings.compression,
         "sample_rate": plan["sample_rate"],
         "is_complex": plan["is_complex"],

@@ -28,6 +28,7 @@ from ..transforms.dataset import (
 )
 from ..transforms.rejects import PASSING
 from ..transforms.write import checksum
+from .about import about_of
 from .plan import Plan
 from .settings import Settings, content_settings, differences, fingerprint, stored_settings
 
@@ -40,7 +41,17 @@ _SAVED_MODEL = {
     "keras_metadata.pb",
 }
 _WORK_FOLDERS = {"plan", "shards", "tmp"}
-_DOCUMENTS = ("recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz")
+_DOCUMENTS = {
+    "README.md",
+    "croissant.json",
+    "features.json",
+    "label.labels.txt",
+    "recordings.parquet",
+    "rejects.jsonl",
+    "runs.jsonl",
+    "schema.pbtxt",
+    "statistics.npz",
+}
 
 
 class FolderError(ValueError):
@@ -155,11 +166,11 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     content = content_settings(settings)
     if os.path.exists(layout.metadata):
         _refuse_other_dataset(layout, plan, settings, content)
-        if _is_whole(layout):
+        if _is_whole(layout) and _says(layout) == about_of(settings):
             return Work(
                 [], [shard.name for shard in plan.shards], committed=True, note=_modified(layout, plan)
             )
-        _remove(layout.metadata)  # a shard is missing: what follows makes it again
+        _remove(layout.metadata)  # a shard is missing, or something else is said: what follows makes it again
     _refuse_other_settings(layout, content)
     _remove(layout.outcome)
     _empty(layout.temporary)
@@ -248,6 +259,11 @@ def _is_whole(layout: Layout) -> bool:
         )
     except FileNotFoundError:
         return False
+
+
+def _says(layout: Layout) -> Any:
+    """What was said of a committed dataset."""
+    return load_dataset(layout.root).metadata.get("about")
 
 
 def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, content: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from ..transforms import frontend
 from ..transforms.declare import Size, setting, settings_group
 from ..transforms.formats.choose import READERS, load_plugins
 from ..transforms.settings import ShardSettings
+from .about import AboutSettings, about_of
 from .labels import LabelSettings
 from .match import split_name
 from .split_settings import SplitSettings
@@ -28,7 +29,7 @@ class SettingsError(ValueError):
 
 
 @settings_group
-class Settings(SplitSettings, LabelSettings, ShardSettings):
+class Settings(AboutSettings, SplitSettings, LabelSettings, ShardSettings):
     """All settings of `extract`; a group of settings stands beside the code that obeys it."""
 
     input: tuple[str, ...] = setting(
@@ -148,6 +149,7 @@ def stored_settings(settings: Settings) -> dict[str, Any]:
         if settings.normalize_with is None
         else os.path.abspath(settings.normalize_with),
         "max_reject_fraction": settings.max_reject_fraction,
+        **about_of(settings),
     }
 
 

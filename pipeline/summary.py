@@ -75,7 +75,7 @@ def dataset_summary(metadata: Mapping[str, Any], layout: Layout) -> str:
         ),
     ]
     for key, axes in metadata["axes"].items():
-        lines += [f"Axis        {key}: {_axis(axis)}" for axis in axes]
+        lines += [f"Axis        {key}: {axis_text(axis)}" for axis in axes]
     if labels is not None:
         lines.append(f"Labels      {', '.join(f'{index} {name}' for index, name in enumerate(labels))}")
     lines.append(
@@ -92,7 +92,8 @@ def _segments(metadata: Mapping[str, Any]) -> str:
     return f"{length} {kind} every {hop}, at {rate:g} Hz{unit}"
 
 
-def _axis(axis: Mapping[str, Any]) -> str:
+def axis_text(axis: Mapping[str, Any]) -> str:
+    """An axis of a feature in a few words."""
     if "values" not in axis:
         last = axis["first"] + axis["step"] * (axis["count"] - 1)
         return (

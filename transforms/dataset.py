@@ -130,6 +130,11 @@ class Layout:
         return os.path.join(self.sidecars, f"{shard}.npz")
 
     @property
+    def croissant(self) -> str:
+        """What the dataset is, for catalogues."""
+        return self._path("croissant.json")
+
+    @property
     def statistics(self) -> str:
         """Of each feature, over the training split."""
         return self._path("statistics.npz")
@@ -255,13 +260,18 @@ def read_json(path: str) -> Any:
 
 
 def write_json(path: str, value: Any, folder: str | None = None) -> None:
-    """Replaces a JSON file, see `replace_file`; the same value gives the same bytes."""
+    """Replaces a JSON file, see `replace_file` and `json_bytes`."""
+    replace_file(path, json_bytes(value), folder)
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON; the same value gives the same bytes."""
     options: dict[str, Any] = {"indent": 1, "sort_keys": True}
     try:
         content = json.dumps(value, ensure_ascii=False, **options).encode()
     except UnicodeEncodeError:  # paths that are not UTF-8: JSON's own escapes keep them
         content = json.dumps(value, **options).encode()
-    replace_file(path, content + b"\n", folder)
+    return content + b"\n"
 
 
 def replace_file(path: str, content: bytes, folder: str | None = None) -> None:
