@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -63,7 +64,7 @@ def _run(arguments: list[str]) -> int:
 
 def _run_verb(arguments: list[str]) -> int:
     parser = _parser()
-    known, rest = parser.parse_known_args([_dashed(argument) for argument in arguments])
+    known, rest = parser.parse_known_args(_joined([_dashed(argument) for argument in arguments]))
     verb = known.verb
     _set_verbose(getattr(known, "verbose", False) in (True, "true"))
     if verb not in ("extract", "plan") and rest:
@@ -144,6 +145,20 @@ def _dashed(argument: str) -> str:
     return dashed + equals + value if name.startswith("--") and dashed in _DASHED_FLAGS else argument
 
 
+def _joined(arguments: list[str]) -> list[str]:
+    """A band that begins below 0 as one word, since argparse takes it for a flag."""
+    joined: list[str] = []
+    for argument in arguments:
+        before = joined[-1] if joined else ""
+        if before == "--band" and _NEGATIVE.match(argument):
+            joined[-1] = f"--band={argument}"
+        elif before.startswith("--band=-") and "," not in before and _NUMBER.fullmatch(argument):
+            joined[-1] += f",{argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spectrabeam",
@@ -183,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_NEGATIVE, _NUMBER = re.compile(r"-[\d.]"), re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
 _DASHED_FLAGS = set(_our_flags())
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 

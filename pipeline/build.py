@@ -21,6 +21,7 @@ def build(pipeline: beam.Pipeline, layout: Layout, plan: Plan, todo: list[int], 
         plan.fingerprint(settings),
         plan.sample_rate,
         is_complex=plan.is_complex,
+        normalized_by=plan.normalized_by,
     )
     done = (
         pipeline

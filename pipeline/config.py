@@ -75,13 +75,15 @@ def load_settings(arguments: argparse.Namespace) -> Settings:
 
 
 def _beside_config(values: dict[str, Any], config: str) -> dict[str, Any]:
-    """A manifest that a file names is looked for beside that file first."""
-    named = values.get("manifest")
-    if isinstance(named, str) and not os.path.isabs(named):
-        beside = os.path.join(os.path.dirname(config), named)
-        if os.path.exists(beside):
-            return values | {"manifest": beside}
-    return values
+    """A manifest or dataset that a file names is looked for beside that file first."""
+    found = {}
+    for name in ("manifest", "normalize_with"):
+        named = values.get(name)
+        if isinstance(named, str) and not os.path.isabs(named):
+            beside = os.path.join(os.path.dirname(config), named)
+            if os.path.exists(beside):
+                found[name] = beside
+    return values | found
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -141,6 +143,18 @@ def _explain(error: pydantic.ValidationError, sources: Mapping[str, str]) -> str
     )
 
 
+# What librosa, scipy and torchaudio call settings of features.
+_ELSEWHERE = {
+    "hop_length": "frame_step",
+    "n_fft": "fft_length",
+    "n_mels": "mel_bins",
+    "n_mfcc": "coefficients",
+    "nfft": "fft_length",
+    "nperseg": "frame_length",
+    "win_length": "frame_length",
+}
+
+
 def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     path = [str(part) for part in problem["loc"]]
     message = problem["msg"].removeprefix("Value error, ")
@@ -153,7 +167,9 @@ def _explain_one(problem: Mapping[str, Any], sources: Mapping[str, str]) -> str:
     where = sources.get(path[0], "")
     if problem["type"] == "unexpected_keyword_argument":
         known = [field.name for field in dataclasses.fields(kind or frontend.LogSpectrum)]
-        return f"{name}: no such setting{where}{suggest(path[-1], known)}"
+        ours = _ELSEWHERE.get(path[-1])
+        near = f": it is {ours} here" if ours in known else suggest(path[-1], known)
+        return f"{name}: no such setting{where}{near}"
     if problem["type"] == "union_tag_not_found":
         return f"{name}{where}: set its kind, such as kind: log_spectrum"
     if problem["type"] == "union_tag_invalid":

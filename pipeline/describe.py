@@ -35,14 +35,14 @@ class Described:
       rejects: what cannot.
       unread: id and file of the rejects, which are not among the recordings.
       unlisted: members that the manifest does not name.
-      complex: how many of the recordings have complex samples.
+      complex_recordings: how many of the recordings have complex samples.
     """
 
     recordings: Sequence[Recording]
     rejects: list[Reject]
     unread: Sequence[tuple[bytes, Found]]
     unlisted: int
-    complex: int
+    complex_recordings: int
 
 
 def describe(
@@ -86,7 +86,7 @@ def describe(
             ]
             expander.add(item, shared, said)
     return Described(
-        expander.recordings, expander.rejects, expander.unread, expander.unlisted, expander.complex
+        expander.recordings, expander.rejects, expander.unread, expander.unlisted, expander.complex_recordings
     )
 
 

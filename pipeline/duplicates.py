@@ -42,7 +42,7 @@ def find_duplicates(
     with ThreadPoolExecutor() as pool:
         several = (recordings[index] for index in chosen)
         digests = list(map_ahead(lambda recording: _digest(recording, readers), several, pool, _AHEAD))
-    num_bytes = sum(count for _, count in digests)
+    num_bytes, unread = sum(count for _, count in digests), sum(digest is None for digest, _ in digests)
     copies: dict[tuple, list[int]] = defaultdict(list)
     for index, (digest, _) in zip(chosen, digests, strict=True):
         if digest is not None:
@@ -57,6 +57,10 @@ def find_duplicates(
     warnings = [
         f"looked for duplicates in {counted(len(chosen), 'recording')}, {num_bytes / 1e6:,.1f} MB of samples read"
     ]
+    if unread:
+        warnings.append(
+            f"{counted(unread, 'recording')} could not be read whole when duplicates were looked for"
+        )
     if leaking:
         other = min(leaking)
         warnings.append(
@@ -82,16 +86,17 @@ def _size(recording: Recording) -> tuple[int, int]:
 
 
 def _digest(recording: Recording, readers: Readers) -> tuple[bytes | None, int]:
-    """Of all samples, and their bytes; None where they cannot be read, which extraction will tell."""
+    """Of all samples, and their bytes; None where they cannot be read."""
     source = recording.source()
     total, num_bytes = hashlib.blake2b(digest_size=16), 0
     begin, end = recording.region
+    dtype = np.complex64 if recording.description.is_complex else np.float32
     try:
         with open_recording(source) as file:
             reader = readers.get(source.format, source.overrides)
             for channel in sorted({channel for each in recording.channels for channel in each}):
                 for first in range(begin, end, _CHUNK):
-                    samples = np.empty(min(_CHUNK, end - first), np.float32)
+                    samples = np.empty(min(_CHUNK, end - first), dtype)
                     reader.read(file, source.locator, channel, first, samples)
                     total.update(samples.tobytes())
                     num_bytes += samples.nbytes

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from ..transforms import frontend, rejects, statistics
 from ..transforms.dataset import FORMAT_VERSION, Layout, ShardName, read_json, replace_file, write_json
 from ..transforms.features.base import Feature
+from ..transforms.normalization import read_normalization
 from .about import about_of
 from .croissant import write_croissant
 from .data_card import write_data_card
@@ -52,7 +53,7 @@ def finalize(root: str, settings: Settings) -> dict[str, Any]:
     _judge(layout, counts, lines, settings.max_reject_fraction)
     features = _features(layout, plan, settings)
     _export_frontend(layout, features, settings, is_complex=plan["is_complex"])
-    splits = _write_statistics(layout, plan)
+    splits = _write_statistics(layout, plan, features)
     metadata = _metadata(plan, sidecars, counts, features, settings) | {"statistics": {"splits": splits}}
     for write in (write_tfds_info, write_tfx_schema, write_croissant, write_data_card):
         write(layout, metadata)
@@ -160,25 +161,25 @@ def _write_ledger(layout: Layout, ledger: pa.Table) -> None:
     replace_file(layout.ledger, sink.getvalue(), layout.temporary)
 
 
-def _write_statistics(layout: Layout, plan: dict[str, Any]) -> list[str]:
+def _write_statistics(layout: Layout, plan: dict[str, Any], features: dict[str, Feature]) -> list[str]:
     """Merges those of the training split's shards, or of all where no split is called train; returns which."""
     names = [_name(planned["shard"]) for planned in plan["shards"]]
     splits = ["train"] if "train" in plan["splits"] else plan["splits"]
     parts = (statistics.from_file(layout.shard_statistics(name)) for name in names if name.split in splits)
-    replace_file(layout.statistics, statistics.to_bytes(statistics.merged(parts)), layout.temporary)
+    none = {key: statistics.Statistics(feature.shape[-1]) for key, feature in features.items()}
+    replace_file(layout.statistics, statistics.to_bytes(statistics.merged([none, *parts])), layout.temporary)
     return splits
 
 
 def _features(layout: Layout, plan: dict[str, Any], settings: Settings) -> dict[str, Feature]:
     if not plan["sample_rate"]:
         return {}
-    path = layout.plan_normalization
     return frontend.features_of(
         settings,
         settings.segment_length,
         plan["sample_rate"],
         is_complex=plan["is_complex"],
-        normalization=statistics.from_file(path) if os.path.exists(path) else None,
+        normalization=read_normalization(layout.plan_normalization, plan["normalized_by"]),
     )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..transforms import parts, statistics
+from ..transforms import parts
 from ..transforms.dataset import (
     METADATA,
     DatasetError,
@@ -23,9 +23,9 @@ from ..transforms.dataset import (
     ShardName,
     load_dataset,
     read_json,
-    replace_file,
     write_json,
 )
+from ..transforms.normalization import save_normalization
 from ..transforms.rejects import PASSING
 from ..transforms.write import checksum
 from .about import about_of
@@ -171,7 +171,7 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
                 [], [shard.name for shard in plan.shards], committed=True, note=_modified(layout, plan)
             )
         _remove(layout.metadata)  # a shard is missing, or something else is said: what follows makes it again
-    _refuse_other_settings(layout, content)
+    _refuse_other_settings(layout, plan, settings, content)
     _remove(layout.outcome)
     _empty(layout.temporary)
     _empty(
@@ -180,7 +180,7 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     digests = [parts.write_part(layout.plan_part(n), s.name, plan.part(s)) for n, s in enumerate(plan.shards)]
     pq.write_table(plan.recordings, layout.plan_recordings)
     if plan.normalization:
-        replace_file(layout.plan_normalization, statistics.to_bytes(plan.normalization))
+        save_normalization(layout.plan_normalization, plan.normalization)
     write_json(layout.plan_summary, _summary(plan, settings, digests), layout.temporary)
     settings_name = plan.fingerprint(settings)
     with ThreadPoolExecutor() as pool:
@@ -240,8 +240,9 @@ def _modified(layout: Layout, plan: Plan) -> str:
         old = pq.read_table(layout.ledger, columns=["modified"]).column("modified")
     except (OSError, ValueError):
         return ""
-    same = pc.equal(old, plan.recordings.column("modified"))
-    changed = pc.sum(pc.invert(pc.fill_null(same, False))).as_py()
+    new = plan.recordings.column("modified")
+    same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
+    changed = pc.sum(pc.invert(same)).as_py() or 0
     return (
         f"; {changed:,} files have another modification time than then: --overwrite reads them again"
         if changed
@@ -276,15 +277,12 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, conten
         raise FolderError(
             f"output={layout.root} was made with other settings ({'; '.join(changed)}): use the same, another folder, or --overwrite"
         )
-    if dataset.metadata.get("normalized_by") != plan.normalized_by:
-        before, now = (
-            dataset.metadata["settings"].get("normalize_with"),
-            stored_settings(settings)["normalize_with"],
-        )
-        by = f"by the statistics of {before}" if before else "by none"
+    _refuse_other_normalization(layout, dataset.metadata, plan, settings)
+    if bool(dataset.metadata.get("is_complex")) != plan.is_complex:
+        kinds = "complex", "real"
+        before, now = kinds if dataset.metadata.get("is_complex") else kinds[::-1]
         raise FolderError(
-            f"output={layout.root} was normalised {by}{' as they were then' if before and before == now else ''}: "
-            "normalise with the same, or use another folder, or --overwrite"
+            f"output={layout.root} was made of {before} samples, and these are {now}: use another folder, or --overwrite"
         )
     if dataset.metadata["fingerprint"] != plan.fingerprint(settings):
         raise FolderError(
@@ -312,18 +310,37 @@ def _change(old: pa.Table, new: pa.Table) -> str:
         return f"+{len(after - before)} −{len(before - after)} recordings"
     differing = [
         name
-        for name in ("sample_rate", "channels", "unit", "start_time", "group", "split")
+        for name in ("dtype", "sample_rate", "channels", "unit", "start_time", "group", "split")
         if not old.column(name).equals(new.column(name))
     ]
     return f"the same recordings with another {', '.join(differing) or 'target, channel, or carried field'}"
 
 
-def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:
+def _refuse_other_normalization(
+    layout: Layout, stored: Mapping[str, Any], plan: Plan, settings: Settings
+) -> None:
+    """Refuses a dataset, or a plan of one, whose features are normalised by other statistics, or not at all."""
+    if stored.get("normalized_by") == plan.normalized_by:
+        return
+    before = stored["settings"].get("normalize_with")
+    told, cure = "was not normalised", "leave normalize_with out"
+    if before:
+        changed = before == stored_settings(settings)["normalize_with"]
+        told = (
+            f"was normalised by the statistics of {before}{', which have changed since' if changed else ''}"
+        )
+        cure = f"set normalize_with={before}" if not changed else "restore them"
+    raise FolderError(f"output={layout.root} {told}: {cure}, or use another folder, or --overwrite")
+
+
+def _refuse_other_settings(
+    layout: Layout, plan: Plan, settings: Settings, content: Mapping[str, Any]
+) -> None:
     if not any(os.scandir(layout.sidecars)):
         return
     try:
-        settings = read_json(layout.plan_summary)["settings"]
-        stored = {name: value for name, value in settings.items() if name in content}
+        summary = read_json(layout.plan_summary)
+        stored = {name: value for name, value in summary["settings"].items() if name in content}
     except (OSError, DatasetError, KeyError, TypeError, AttributeError):
         return  # missing or damaged: shards of other settings bear another fingerprint and are made again
     if changed := differences(stored, content):
@@ -331,6 +348,7 @@ def _refuse_other_settings(layout: Layout, content: Mapping[str, Any]) -> None:
             f"output={layout.root} holds an unfinished run with other settings ({'; '.join(changed)}): "
             "use the same to finish it, another folder, or --overwrite"
         )
+    _refuse_other_normalization(layout, summary, plan, settings)
 
 
 def _is_finished(layout: Layout, shard: ShardName, segments: int, digest: str, settings: str) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from ..transforms import frontend
 from ..transforms.dataset import Dataset, DatasetError, load_dataset
@@ -31,15 +34,32 @@ def load_normalization(features: Mapping[str, Feature], settings: Settings) -> d
         raise SettingsError(f"{where}: {error}: name a dataset of spectrabeam") from None
     if other := dataset.metadata["settings"].get("normalize_with"):
         raise SettingsError(f"{where} was itself normalised: name {other}, with which it was")
+    _require_same_algorithm(dataset, where)
     for key, kind in frontend.settings_json(frontend.feature_settings(settings)).items():
         _require_same(dataset, key, kind, features[key], settings, where)
-        if key not in statistics or not statistics[key].count:
-            raise SettingsError(f"{where} has no statistics of {key}, since it has no example: name another")
+        _require_usable(statistics.get(key), key, features[key], where)
     return {key: statistics[key] for key in features}
 
 
+def _require_same_algorithm(dataset: Dataset, where: str) -> None:
+    """Refuses numbers of a version that computes otherwise: today's settings would have another name."""
+    metadata = dataset.metadata
+    kinds = frontend.feature_settings(frontend.FrontendSettings(features=metadata["settings"]["features"]))
+    name = frontend.frontend_id(
+        kinds,
+        metadata["segment_length"],
+        metadata["sample_rate"],
+        metadata["settings"]["precision"],
+        is_complex=bool(metadata.get("is_complex")),
+    )
+    if name != metadata["frontend"]:
+        raise SettingsError(
+            f"{where} was made by a version that computes otherwise: make it again, or name another"
+        )
+
+
 def _require_same(
-    dataset: Dataset, key: str, kind: dict, feature: Feature, settings: Settings, where: str
+    dataset: Dataset, key: str, kind: Mapping[str, Any], feature: Feature, settings: Settings, where: str
 ) -> None:
     """Refuses statistics of numbers that mean something else."""
     metadata = dataset.metadata
@@ -57,3 +77,26 @@ def _require_same(
             raise SettingsError(
                 f"{where}: {key} has other {what}, {theirs} there and {ours} here: use the same"
             )
+
+
+def _require_usable(statistics: Statistics | None, key: str, feature: Feature, where: str) -> None:
+    if statistics is None or not statistics.count:
+        raise SettingsError(f"{where} has no statistics of {key}, since it has no example: name another")
+    bins = feature.shape[-1]
+    if len(statistics.m2) != bins or not np.isfinite([statistics.mean, statistics.std]).all():
+        raise SettingsError(
+            f"{where}: its statistics of {key} are not {bins} finite means and deviations: make it again"
+        )
+
+
+def unit_warning(normalization: Mapping[str, Statistics], unit: str | None, settings: Settings) -> list[str]:
+    """A warning where the other dataset's samples have another unit, or one of both does not say its own."""
+    if not normalization:
+        return []
+    theirs = load_dataset(str(settings.normalize_with)).metadata.get("unit")
+    if theirs == unit:
+        return []
+    return [
+        f"samples are in {unit or 'no stated unit'}, and those of normalize_with={settings.normalize_with} in "
+        f"{theirs or 'no stated unit'}: see that they are the same"
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import functools
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -12,8 +12,9 @@ from ..transforms import schema
 from ..transforms.channels import parse_channels
 from ..transforms.features.base import Feature
 from ..transforms.frontend import features_of
+from ..transforms.normalization import normalization_id
 from ..transforms.rejects import Reject
-from ..transforms.statistics import Statistics, to_bytes
+from ..transforms.statistics import Statistics
 from . import manifest as manifests
 from .chosen_channels import stacked_channels, with_as_many_channels, with_channels
 from .context import context_of, usual_target, with_target
@@ -24,7 +25,7 @@ from .labels import Facts, class_names, has_labels, with_label
 from .ledger import planned_ledger
 from .listed import match_listed, refuse_aliases
 from .match import Matches, match
-from .normalization import load_normalization
+from .normalization import load_normalization, unit_warning
 from .packed import Packed
 from .pairs import find_partners, with_partner
 from .plan_checks import Table, tabulate, warnings_of
@@ -32,7 +33,7 @@ from .plan_tables import block_table, part_table, shard_names, source_table
 from .rates import choose_rate, with_rate
 from .recording import Recording, Sifted, sift
 from .sample_type import with_real_samples
-from .settings import Settings, SettingsError, content_settings, fingerprint
+from .settings import MOST_BATCH_BYTES, Settings, SettingsError, content_settings, fingerprint
 from .shards import PlannedShard, shard_blocks
 from .splits import Assignment, assign_splits
 from .totals import totals_of
@@ -78,17 +79,19 @@ class Plan:
     table: Table
     warnings: list[str]
 
-    @property
+    @functools.cached_property
     def normalized_by(self) -> str | None:
         """Names the statistics by which features are normalised."""
-        if not self.normalization:
-            return None
-        return hashlib.blake2b(to_bytes(self.normalization), digest_size=16).hexdigest()
+        return normalization_id(self.normalization)
 
     def fingerprint(self, settings: Settings) -> str:
-        """Names everything besides the input that can change an example's content or place."""
+        """Names everything besides the single recordings that can change an example's content or place."""
         content = content_settings(settings)
-        return fingerprint(content | {"normalized_by": self.normalized_by} if self.normalization else content)
+        if self.normalization:
+            content["normalized_by"] = self.normalized_by
+        if self.is_complex:
+            content["is_complex"] = True
+        return fingerprint(content)
 
     @property
     def segments(self) -> int:
@@ -124,8 +127,8 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     columns = () if manifest is None else manifest.columns
     described = describe(matches.found, settings, manifest, attributes=_asks_for_attributes(settings))
     chosen = _Chosen(described.recordings)
-    is_complex = 0 < described.complex == len(described.recordings)
-    if described.complex and not is_complex:
+    is_complex = 0 < described.complex_recordings == len(described.recordings)
+    if described.complex_recordings and not is_complex:
         chosen.keep(sift(chosen.recordings, with_real_samples))
     sample_rate = choose_rate(chosen.recordings, settings)
     labelled = has_labels(settings, columns, chosen.recordings)
@@ -143,6 +146,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
     shown = names if labelled else []  # of several labels a recording has, none is its class
     table = tabulate(cuts, splits, shown)
+    unit = next(iter(totals.units)) if len(totals.units) == 1 else None
     left_out = {**matches.left_out, **cuts.left_out}
     if described.unlisted:
         left_out["members not in the manifest"] = described.unlisted
@@ -170,13 +174,14 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         label_names=names if has_classes else None,
         sample_rate=sample_rate,
         is_complex=is_complex,
-        unit=next(iter(totals.units)) if len(totals.units) == 1 else None,
+        unit=unit,
         resampled=totals.resampled,
         normalization=normalization,
         table=table,
         warnings=[
             *note,
             *chosen.warnings,
+            *unit_warning(normalization, unit, settings),
             *context.warnings,
             *warnings_of(recordings, totals, cuts, splits, table, shown, settings),
         ],
@@ -246,6 +251,12 @@ def _features(sample_rate: float, settings: Settings, *, is_complex: bool) -> di
     if is_complex and settings.keep_waveform == "int16":
         raise SettingsError(
             "keep_waveform=int16 keeps real samples, and these are complex: set keep_waveform=float32"
+        )
+    batch_bytes = (8 if is_complex else 4) * settings.batch_size * settings.segment_length
+    if batch_bytes > MOST_BATCH_BYTES:
+        raise SettingsError(
+            f"batch_size={settings.batch_size} segments of segment_length={settings.segment_length} complex samples take "
+            f"{batch_bytes / 2**30:,.1f} GiB, and a batch may take 2: lower either"
         )
     try:
         return features_of(settings, settings.segment_length, sample_rate, is_complex=is_complex)

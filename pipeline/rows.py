@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ..transforms.elements import Description, Origin
+from ..transforms.formats.iq import pair_names
 from ..transforms.formats.samples import FULL_SCALE
 from ..transforms.rejects import Reason, Reject, RejectError, text
 from . import manifest as manifests
@@ -33,7 +34,7 @@ class Expander:
         self.recordings: Packed[Recording] = Packed()
         self.rejects: list[Reject] = []
         self.unread: Packed[tuple[bytes, Found]] = Packed()
-        self.unlisted = self.complex = 0
+        self.unlisted = self.complex_recordings = 0
         self._ids: set[bytes] = set()
 
     def add(self, found: Found, described: Sequence[Description | RejectError], beside: Said) -> None:
@@ -164,6 +165,7 @@ class Expander:
         settings, rate = self._settings, self._rate(said, description)
         try:
             _check_rate(rate)
+            names = _channel_names(said, description, iq=said.overrides.get("iq", settings.iq))
             if region is not None and region[1] > description.frames:
                 beyond = f"its row ends at sample {region[1]}, and {description.frames} are there"
                 if settings.strict:
@@ -174,9 +176,9 @@ class Expander:
             self._reject(found, name, error)
             return
         self._refuse_shared_id(found, name)
-        self.complex += description.is_complex
+        self.complex_recordings += description.is_complex
         if said.channel_names:
-            description = dataclasses.replace(description, channel_names=said.channel_names)
+            description = dataclasses.replace(description, channel_names=names)
         if not said.factors and settings.sensitivity is not None:
             said = dataclasses.replace(said, factors=(1.0 / settings.sensitivity,))
         self.recordings.append(
@@ -216,6 +218,19 @@ def _part_id(name: bytes, row: manifests.Row, region: tuple[int, int] | None, *,
         start, end = region or (row.values.get("start", 0), row.values.get("end", ""))
         name += f"//{start}-{end}".encode()
     return name
+
+
+def _channel_names(said: Said, description: Description, *, iq: bool) -> tuple[str, ...]:
+    """Those that are stated; of I and Q either one each or one a pair."""
+    names, channels = said.channel_names, description.channels
+    if iq and len(names) == 2 * channels:
+        return pair_names(names)
+    if names and len(names) != channels:
+        raise RejectError(
+            Reason.CHANNEL_MISMATCH,
+            f"{len(names)} channel_names are given for its {channels} channels: give one each",
+        )
+    return names
 
 
 def _check_rate(rate: float | None) -> None:

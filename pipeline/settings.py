@@ -21,7 +21,7 @@ from .labels import LabelSettings
 from .match import split_name
 from .split_settings import SplitSettings
 
-_MOST_BATCH_BYTES = 2 << 30
+MOST_BATCH_BYTES = 2 << 30
 
 
 class SettingsError(ValueError):
@@ -111,8 +111,12 @@ class Settings(AboutSettings, SplitSettings, LabelSettings, ShardSettings):
             raise ValueError(
                 f"target_columns={','.join(self.target_columns)} are columns of a manifest: set it"
             )
+        if None not in (self.normalize_with, self.output) and _same_path(self.normalize_with, self.output):
+            raise ValueError(
+                f"normalize_with={self.normalize_with} is the output itself: name another dataset, or another output"
+            )
         frontend.feature_settings(self)
-        if 4 * self.batch_size * self.segment_length > _MOST_BATCH_BYTES:
+        if 4 * self.batch_size * self.segment_length > MOST_BATCH_BYTES:
             raise ValueError(
                 f"batch_size={self.batch_size} segments of segment_length={self.segment_length} take "
                 f"{4 * self.batch_size * self.segment_length / 2**30:,.1f} GiB, and a batch may take 2: lower either"
@@ -122,6 +126,10 @@ class Settings(AboutSettings, SplitSettings, LabelSettings, ShardSettings):
                 "features: is empty, so an example would hold nothing: name a feature or set keep_waveform"
             )
         return self
+
+
+def _same_path(one: Any, other: Any) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def content_settings(settings: Settings) -> dict[str, Any]:

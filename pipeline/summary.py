@@ -193,10 +193,11 @@ def _stages(run: Mapping[str, Any]) -> list[str]:
     )
     # Stages run side by side, each on its own threads; the shard's own thread does what follows computing.
     threads: Mapping[str, int] = run["threads"]
-    own = ("statistics", "encode", "write")
+    pool = ("compute", "statistics")
+    own = ("encode", "write")
     busy = {
         "read": stages["read"] / threads["read"],
-        "compute": stages["compute"] / threads["compute"],
+        max(pool, key=lambda stage: stages[stage]): sum(stages[stage] for stage in pool) / threads["compute"],
         max(own, key=lambda stage: stages[stage]): sum(stages[stage] for stage in own),
     }
     most = max(busy, key=lambda stage: busy[stage])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,10 @@ def write_tfds_info(layout: Layout, metadata: Mapping[str, Any]) -> None:
     if metadata["compression"] != "none":
         return
     import tensorflow_datasets as tfds
+    from etils import epath
 
     template = tfds.core.ShardedFileTemplate(
-        template=_TEMPLATE, dataset_name=_NAME, data_dir=Path(layout.root), filetype_suffix="tfrecord"
+        template=_TEMPLATE, dataset_name=_NAME, data_dir=epath.Path(layout.root), filetype_suffix="tfrecord"
     )
     splits = [
         tfds.core.SplitInfo(

@@ -16,6 +16,7 @@ from ..transforms.dataset import Dataset, ShardName, load_dataset
 from ..transforms.device import load_tensorflow, set_up
 from ..transforms.statistics import from_file
 from ..transforms.write import checksum
+from .words import counted
 
 _BATCH = 256
 
@@ -42,7 +43,7 @@ def verify(folder: str) -> tuple[list[str], str]:
         cure = "to mend a shard, remove it and run the same extract again; else extract with --overwrite"
         text = "\n".join([*problems, f"{len(problems)} problems in {folder}: {cure}"])
     else:
-        text = f"{folder}: {examples:,} examples in {len(shards)} shards are as recorded"
+        text = f"{folder}: {counted(examples, 'example')} in {counted(len(shards), 'shard')} are as recorded"
     return problems, text
 
 

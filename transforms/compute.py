@@ -14,6 +14,7 @@ import numpy as np
 from . import device, frontend
 from .buffers import is_aligned
 from .frontend import FrontendSettings
+from .normalization import Normalization
 from .statistics import Statistics, counted_rows
 
 logger = logging.getLogger(__name__)
@@ -53,8 +54,20 @@ class CompiledFrontend:
         sample_rate: float,
         *,
         is_complex: bool = False,
-        normalization: Mapping[str, Statistics] | None = None,
+        normalization: Normalization | None = None,
     ):
+        """Builds and compiles the graph.
+
+        Args:
+          settings: features, precision, batch size, XLA, device.
+          segment_length: samples of a row.
+          sample_rate: Hz.
+          is_complex: whether samples are complex.
+          normalization: key to the statistics by which a feature is normalised; nothing is by default.
+
+        Raises:
+          ValueError: features that do not go with length and rate.
+        """
         tf = device.load_tensorflow()
         self._features = frontend.features_of(
             settings, segment_length, sample_rate, is_complex=is_complex, normalization=normalization
@@ -68,12 +81,12 @@ class CompiledFrontend:
         jit = settings.jit != "off" and bool(self._features)
         with device.quiet_stderr():  # XLA announces itself
             self._run = self._compile(jit)
-            if settings.jit == "auto" and jit and not self._agrees_with_plain():
-                logger.warning(
-                    "XLA's values differ from plain TensorFlow's on this machine: jit=auto goes on without it"
-                )
+            against = self._against_xla() if settings.jit == "auto" and jit else None
+            if against is not None:
                 jit = False
                 self._run = self._compile(jit)
+        if against is not None:  # told outside, where it is heard
+            logger.warning("%s: jit=auto goes on without it", against)
         self.silent_sum = self(np.zeros(self._shape, self.dtype)).row_sums[0]
         self.computed_by = {
             "device": self._device.strip("/").split(":")[0],
@@ -149,8 +162,11 @@ class CompiledFrontend:
                 graph, input_signature=signature, jit_compile=jit, autograph=False
             ).get_concrete_function()
 
-    def _agrees_with_plain(self) -> bool:
-        """Whether XLA compiles the graph here, and gives plain TensorFlow's values for noise, a sine in it, and silence."""
+    def _against_xla(self) -> str | None:
+        """What speaks against XLA: that it cannot compile the graph here, or gives other values than plain TensorFlow.
+
+        These are compared for noise, a sine in it, and silence.
+        """
         tf = device.load_tensorflow()
         rows, length = self._shape
         noise = np.random.default_rng(0)
@@ -162,8 +178,7 @@ class CompiledFrontend:
         try:
             compiled = self(probe).features
         except tf.errors.OpError as error:
-            logger.warning("XLA cannot compile the frontend here: %s", error.message.splitlines()[0])
-            return False
+            return f"XLA cannot compile the frontend here ({error.message.splitlines()[0]})"
         with tf.device(self._device):
             values = frontend.compute_features(self._features, tf.constant(probe), None, self._precision)
         for key, feature in self._features.items():
@@ -173,5 +188,5 @@ class CompiledFrontend:
                 np.abs(plain).max(axis=1, keepdims=True), np.abs(probe).max(axis=1, keepdims=True)
             )
             if not (differs <= feature.jit_tolerance * largest).all():
-                return False
-        return True
+                return f"XLA's values differ from plain TensorFlow's on this machine ({key})"
+        return None

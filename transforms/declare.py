@@ -55,6 +55,14 @@ def suggest(name: str, known: Iterable[str], before: str = ": ") -> str:
     return f"{before}did you mean {close[0]}?" if close else ""
 
 
+def problems_of(error: pydantic.ValidationError) -> str:
+    """What is wrong with the values of a group of settings, in a line."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+        for each in error.errors(include_url=False)
+    )
+
+
 def setting(
     default: Any, help: str, *, content: bool = True, const: str = "true", metavar: str = "", **rules: Any
 ) -> Any:

@@ -12,12 +12,12 @@ import pydantic
 
 from .declare import setting, settings_group, suggest
 from .device import load_tensorflow
-from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window, normalized
+from .features.base import Band, Feature, FeatureKind, FftLength, TakesComplex, Window
 from .features.frames import FRAMED, LogMel, Mfcc, Pcen, Psd, Stft
 from .features.signals import OTHERS, EnvelopeSpectrum, Indicators, OctaveBands
 from .features.spectrum import ONE_FFT, Cepstrum, Complex, Db, LogSpectrum, Magnitude, Phase, Power
+from .normalization import Normalization, normalized
 from .schema import RESERVED, FeatureSpec
-from .statistics import Statistics
 
 ALGORITHM_VERSION = 1  # raised when the same settings come to mean other numbers
 
@@ -51,6 +51,18 @@ def unknown_kind(kind: Any) -> str:
     return f"there is no kind {kind}{suggest(str(kind), KINDS, ', ')}; there are {', '.join(KINDS)}"
 
 
+def _kind_of(key: Any, value: Mapping[str, Any]) -> str:
+    """The kind that a key of `features` stands for where its settings name none."""
+    if "kind" in value or key in KINDS:
+        return str(value.get("kind", key))
+    kind = next((kind for kind, usual in DEFAULT_KEYS.items() if usual == key), None)
+    if kind is None:
+        raise ValueError(
+            f"{key}: {unknown_kind(key)}; or set its kind, such as {key}: {{kind: log_spectrum}}"
+        )
+    return kind
+
+
 @settings_group
 class FrontendSettings:
     """Which features, and how they are computed."""
@@ -70,7 +82,9 @@ class FrontendSettings:
         None, "frequencies to keep, low and high in Hz, in the kinds that take a band", metavar="LOW,HIGH"
     )
     window: Window | None = setting(
-        None, "window of a segment or frame by scipy's name, in the kinds that take one"
+        None,
+        "window of a segment or frame by scipy's name, in the kinds that take one",
+        metavar="hann|kaiser:14|…",
     )
     fft_length: FftLength = setting(
         None,
@@ -98,7 +112,7 @@ class FrontendSettings:
             features = [kind.strip() for kind in features.split(",") if kind.strip()]
         if isinstance(features, Mapping):  # the key may say the kind
             return {
-                key: {"kind": key if key in KINDS else "log_spectrum"} | dict(value or {})
+                key: {"kind": _kind_of(key, value or {})} | dict(value or {})
                 if value is None or isinstance(value, Mapping)
                 else value
                 for key, value in features.items()
@@ -179,7 +193,7 @@ def features_of(
     sample_rate: float,
     *,
     is_complex: bool = False,
-    normalization: Mapping[str, Statistics] | None = None,
+    normalization: Normalization | None = None,
 ) -> dict[str, Feature]:
     """What the settings ask for, for segments of this length and rate in Hz.
 
@@ -193,7 +207,7 @@ def features_of(
     """
     features = build_features(feature_settings(settings), segment_length, sample_rate, is_complex=is_complex)
     for key, each in (normalization or {}).items():
-        features[key] = normalized(features[key], each.mean, each.std)
+        features[key] = normalized(features[key], each)
     return features
 
 
@@ -297,7 +311,8 @@ def make_module(
     counts = tf.TensorSpec([None], tf.int64, name="valid")
 
     def compute(waveform: Any, valid: Any) -> dict[str, Any]:
-        values = compute_features(features, waveform, valid, precision)
+        rows = tf.ensure_shape(waveform, [None, segment_length])  # a signature alone is not held to
+        values = compute_features(features, rows, valid, precision)
         return {key: tf.cast(value, tf.float32) for key, value in values.items()}
 
     class Frontend(tf.Module):

@@ -7,9 +7,11 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pydantic
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
 
 from .compute import CompiledFrontend
+from .declare import problems_of
 from .frontend import FrontendSettings
 
 
@@ -26,7 +28,10 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
     """
 
     def __init__(self, segment_length: int, sample_rate: float, *, is_complex: bool = False, **settings: Any):
-        self._settings = FrontendSettings(**settings)
+        try:
+            self._settings = FrontendSettings(**settings)
+        except pydantic.ValidationError as error:
+            raise ValueError(problems_of(error)) from None
         self._length, self._rate, self._is_complex = segment_length, sample_rate, is_complex
 
     def load_model(self) -> CompiledFrontend:
@@ -39,10 +44,10 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
         model: CompiledFrontend,
         inference_args: Mapping[str, Any] | None = None,
     ) -> Iterator[PredictionResult]:
-        """The waveforms, float or complex [samples] each, with {key: float32 […]}.
+        """The waveforms, float or complex [samples] each, with {key: float32 […]}. NaN in one is NaN in its features.
 
         Raises:
-          ValueError: a waveform is no vector, or longer than a segment, or complex where real ones are asked for.
+          ValueError: a waveform is no vector, empty, longer than a segment, or complex where real ones are asked for.
         """
         del inference_args
         size = self._settings.batch_size
@@ -51,9 +56,9 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
             rows, valid = np.zeros((size, self._length), model.dtype), np.zeros(size, np.int64)
             for row, waveform in enumerate(some):
                 samples = np.asarray(waveform)
-                if samples.ndim != 1 or len(samples) > self._length:
+                if samples.ndim != 1 or not 0 < len(samples) <= self._length:
                     raise ValueError(
-                        f"a waveform of shape {samples.shape} must be a vector of at most "
+                        f"a waveform of shape {samples.shape} must be a vector of at least one and at most "
                         f"segment_length={self._length} samples: cut it into segments"
                     )
                 if samples.dtype.kind == "c" and rows.dtype.kind != "c":

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pydantic
 
 from . import frontend
+from .declare import problems_of
 from .device import load_tensorflow, quiet_stderr
 from .features.base import window_of
 
@@ -51,7 +53,13 @@ class SpectralFrontend(keras.layers.Layer):
         **options: Any,
     ):
         super().__init__(**{**options, "dtype": "float32"})
-        kinds = frontend.feature_settings(frontend.FrontendSettings(features=features))  # type: ignore[arg-type]
+        try:
+            settings = frontend.FrontendSettings(features=features)  # type: ignore[arg-type]
+        except pydantic.ValidationError as error:
+            raise ValueError(problems_of(error)) from None
+        if not isinstance(trainable_window, str | None):
+            raise ValueError(f"trainable_window={trainable_window} must be a window's name, such as hann")
+        kinds = frontend.feature_settings(settings)
         self._features = frontend.build_features(kinds, segment_length, sample_rate, is_complex=is_complex)
         self._config = {
             "features": frontend.settings_json(kinds),
@@ -87,13 +95,33 @@ class SpectralFrontend(keras.layers.Layer):
             name=name,
         )
 
+    def build(self, input_shape: Any) -> None:
+        """Takes rows of segment_length samples, and nothing else.
+
+        Raises:
+          ValueError: the shape is another.
+        """
+        self._require_rows(tuple(input_shape))
+        super().build(input_shape)
+
+    def _require_rows(self, shape: tuple) -> None:
+        length = self._config["segment_length"]
+        if len(shape) != 2 or shape[1] != length:
+            raise ValueError(
+                f"waveforms of shape {shape} must be [batch, segment_length={length}]: cut or squeeze them"
+            )
+
     def call(self, inputs: Any, valid: Any = None) -> dict[str, Any]:
         """The features of each row.
 
         Args:
           inputs: float32, or complex64 where samples are complex, [batch, segment_length].
           valid: int [batch], real samples of each row, for kinds that tell them from padding; all if not given.
+
+        Raises:
+          ValueError: inputs of another shape.
         """
+        self._require_rows(tuple(inputs.shape))
         waveform = tf.cast(inputs, tf.complex64 if self._config["is_complex"] else tf.float32)
         if self._window is not None:
             waveform *= tf.cast(self._window, waveform.dtype)

@@ -20,7 +20,7 @@ import pydantic
 
 from .declare import setting, settings_group, suggest
 from .device import load_tensorflow, quiet_stderr
-from .features.base import band_slice, bin_frequencies, constant, fit, log_of, magnitude_of, window_of
+from .features.base import band_slice, bin_frequencies, constant, fix_length, log_of, magnitude_of, window_of
 
 Loss = Any  # one of the classes below
 
@@ -318,7 +318,7 @@ def _log_difference(true: Any, predicted: Any, points: int, epsilon: float) -> A
     """ln(|X| + ε) − ln(|Y| + ε) of two waveforms, float [batch, bins]."""
     tf = load_tensorflow()
     one, two = (
-        log_of(magnitude_of(tf.signal.rfft(fit(each, points))), epsilon) for each in (true, predicted)
+        log_of(magnitude_of(tf.signal.rfft(fix_length(each, points))), epsilon) for each in (true, predicted)
     )
     return one - two
 
@@ -327,7 +327,7 @@ def _stft_magnitude(samples: Any, fft: int, window: int, hop: int) -> Any:
     """Float [batch, samples] to [batch, frames, bins]."""
     tf = load_tensorflow()
     frames = tf.signal.frame(samples, window, hop)
-    return magnitude_of(tf.signal.rfft(fit(frames * constant(window_of("hann", window), frames), fft)))
+    return magnitude_of(tf.signal.rfft(fix_length(frames * constant(window_of("hann", window), frames), fft)))
 
 
 def _norm(values: Any) -> Any:

@@ -32,11 +32,12 @@ from .elements import Batch, Block, Source
 from .encode import ExampleEncoder
 from .formats.choose import Readers, open_recording
 from .metrics import StageTimes, count_shard
+from .normalization import read_normalization
 from .parts import Part, read_part
 from .rejects import Reject, merge
 from .schema import FeatureSpec
 from .settings import ShardSettings
-from .statistics import Statistics, add, from_file, to_bytes
+from .statistics import Statistics, add, to_bytes
 from .write import ShardWriter, checksum
 
 
@@ -155,6 +156,7 @@ class ExtractShard(beam.DoFn):
       fingerprint: names the settings; kept in each sidecar.
       sample_rate: of the examples, Hz.
       is_complex: whether samples are complex.
+      normalized_by: the `normalization_id` of the statistics in the plan's folder, or None.
     """
 
     def __init__(
@@ -166,8 +168,9 @@ class ExtractShard(beam.DoFn):
         sample_rate: float,
         *,
         is_complex: bool = False,
+        normalized_by: str | None = None,
     ):
-        self._sample_rate, self._is_complex = sample_rate, is_complex
+        self._sample_rate, self._is_complex, self._normalized_by = sample_rate, is_complex, normalized_by
         self._layout = Layout(root)
         self._settings = settings
         self._specs = dict(specs)
@@ -178,13 +181,13 @@ class ExtractShard(beam.DoFn):
         """Loads the frontend, once per worker process."""
 
         def load() -> CompiledFrontend:
-            settings, normalization = self._settings, self._layout.plan_normalization
+            settings, path = self._settings, self._layout.plan_normalization
             return CompiledFrontend(
                 settings,
                 settings.segment_length,
                 self._sample_rate,
                 is_complex=self._is_complex,
-                normalization=from_file(normalization) if os.path.exists(normalization) else None,
+                normalization=read_normalization(path, self._normalized_by),
             )
 
         self._frontend = self._shared.acquire(load)

@@ -43,12 +43,11 @@ class Statistics:
         self.min, self.max = np.full(bins, np.inf), np.full(bins, -np.inf)
         self.histogram = np.zeros(_BUCKETS, np.int64)
 
-    def update(self, values: np.ndarray, mask: np.ndarray | None = None) -> None:
+    def update(self, values: np.ndarray) -> None:
         """Adds values, computed in float64 in two passes.
 
         Args:
           values: float32 [rows, …, bins], finite.
-          mask: bool [rows] or [rows, frames …], which of them count; all by default.
 
         Raises:
           ValueError: the values are not float32, or of another number of bins.
@@ -58,8 +57,6 @@ class Statistics:
             raise ValueError(
                 f"values are {values.dtype} {list(values.shape)}, must be float32 [rows, …, {bins}]"
             )
-        if mask is not None and not mask.all():
-            values = values[mask]
         values = np.ascontiguousarray(values).reshape(-1, bins)
         if not values.size:
             return

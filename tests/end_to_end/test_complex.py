@@ -166,10 +166,13 @@ def test_complex_recordings_among_real_ones_are_rejects(tmp_path):
     assert metadata(tmp_path / "out")["is_complex"] is False
 
 
-def test_a_band_on_both_sides_is_a_flag(tmp_path):
+@pytest.mark.parametrize(
+    "band", [("--band=-250,125",), ("--band", "-250,125"), ("--band", "-250", "125"), ("--band=-250", "125")]
+)
+def test_a_band_on_both_sides_is_a_flag(tmp_path, band):
     (tmp_path / "in").mkdir()
     more = write_c8(tmp_path / "in", samples())
-    extract(tmp_path / "in", tmp_path / "out", *more, "--band=-250,125", "--features", "power")
+    extract(tmp_path / "in", tmp_path / "out", *more, *band, "--features", "power")
     (axis,) = metadata(tmp_path / "out")["axes"]["power"]
     assert (axis["first"], axis["count"]) == (-250.0, 97)
 
@@ -194,9 +197,56 @@ def test_stored_complex_waveforms_are_no_input_yet(tmp_path):
 
 def test_the_same_input_is_nothing_to_do_and_another_type_another_input(tmp_path):
     (tmp_path / "in").mkdir()
-    more = write_c8(tmp_path / "in", samples())
+    write_npy(tmp_path / "in", samples())
+    extract(tmp_path / "in", tmp_path / "out")
+    assert "nothing to do" in extract(tmp_path / "in", tmp_path / "out").out
+    np.save(tmp_path / "in" / "a.npy", samples().real)  # of the same size
+    said = "was made of complex samples, and these are real: use another folder, or --overwrite"
+    assert said in extract(tmp_path / "in", tmp_path / "out", code=2).err
+
+
+def test_shards_of_another_type_are_made_again(tmp_path):
+    (tmp_path / "in").mkdir()
+    write_npy(tmp_path / "in", samples())
+    extract(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / "spectrabeam.json").unlink()
+    np.save(tmp_path / "in" / "a.npy", samples().real)
+    assert "Kept" not in extract(tmp_path / "in", tmp_path / "out").out
+    assert metadata(tmp_path / "out")["features"]["spectrum"]["shape"] == [L // 2 + 1]
+    assert run("verify", tmp_path / "out").code == 0
+
+
+def test_complex_copies_in_different_splits_are_found(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(12):
+        np.save(tmp_path / "in" / f"{number}.npy", samples().astype(np.complex64))
+    more = ("--duplicates", "reject", "--max-reject-fraction", 1)
     extract(tmp_path / "in", tmp_path / "out", *more)
-    assert "nothing to do" in extract(tmp_path / "in", tmp_path / "out", *more).out
+    splits = metadata(tmp_path / "out")["splits"]
+    assert len([name for name, split in splits.items() if split["examples"]]) == 1
+    assert {line["reason"] for line in rejects(tmp_path / "out")} == {"duplicate"}
+
+
+def test_names_of_channels_are_those_of_both_parts_or_of_pairs(tmp_path):
+    stored = np.concatenate([pairs(samples(seed=1), "<f4"), pairs(samples(seed=2), "<f4")], axis=1)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.raw").write_bytes(stored.tobytes())
+    more = ("--raw-channels", 4, "--iq", "--keep-waveform", "--splits", "all=1")
+    for names, picked in (("[I0, Q0, I1, Q1]", "I1/Q1"), ("[x, y]", "y")):
+        (tmp_path / "in" / "a.yaml").write_text(f"channel_names: {names}\n")
+        extract(tmp_path / "in", tmp_path / "out", *more, "--channels", picked, "--overwrite")
+        first = next(example for example in read_examples(tmp_path / "out") if example["start"] == 0)
+        assert np.array_equal(first["waveform"], stored[:L, 2:])
+    (tmp_path / "in" / "a.yaml").write_text("channel_names: [x, y, z]\n")
+    extract(tmp_path / "in", tmp_path / "out", *more, "--overwrite", code=3)
+    (line,) = rejects(tmp_path / "out")
+    assert line["reason"] == "channel_mismatch"
+    assert "3 channel_names are given for its 2 channels: give one each" in line["message"]
+
+
+def test_samples_that_are_complex_already_have_no_pairs(tmp_path):
+    write_npy(tmp_path, samples())
+    assert "these are complex already (<c8): leave iq out" in run("inspect", tmp_path / "a.npy", "--iq").out
 
 
 def test_inspect_shows_levels_and_lines_on_both_sides(tmp_path):

@@ -104,18 +104,22 @@ def test_other_statistics_are_another_dataset(made, tmp_path, more):
         extract(made / "new", tmp_path / "other", *FEATURES, *STFT)
         more = ("--normalize-with", tmp_path / "other")
     err = extract(made / "new", made / "out", *FEATURES, *STFT, *more, code=2).err
-    assert f"was normalised by the statistics of {made / 'base'}: normalise with the same, or use" in err
+    assert (
+        f"was normalised by the statistics of {made / 'base'}: set normalize_with={made / 'base'}, or" in err
+    )
 
 
-def test_shards_of_an_unfinished_run_with_other_statistics_are_made_again(made, tmp_path, monkeypatch):
+def test_an_unfinished_run_with_other_statistics_is_not_finished_with_these(made, tmp_path):
     extract(made / "old", tmp_path / "base", *FEATURES, *STFT)
     arguments = (*FEATURES, *STFT, "--num-shards", 4, "--normalize-with", tmp_path / "base")
     extract(made / "new", tmp_path / "out", *arguments)
     (tmp_path / "out" / "spectrabeam.json").unlink()
     shutil.rmtree(tmp_path / "base")
     extract(made / "new", tmp_path / "base", *FEATURES, *STFT)
-    assert "Kept" not in extract(made / "new", tmp_path / "out", *arguments).out
+    said = f"was normalised by the statistics of {tmp_path / 'base'}, which have changed since: restore them"
+    assert said in extract(made / "new", tmp_path / "out", *arguments, code=2).err
     extract(made / "new", tmp_path / "once", *arguments)
+    extract(made / "new", tmp_path / "out", *arguments, "--overwrite")
     assert hashes(tmp_path / "out") == hashes(tmp_path / "once")
 
 
@@ -154,6 +158,44 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     err = refused(made, *FEATURES, *STFT, "--normalize-with", made / "out")
     assert f"was itself normalised: name {made / 'base'}, with which it was" in err
     assert not (made / "refused").exists()
+
+
+def test_a_dataset_that_was_not_normalised_is_not_taken_for_one_that_is(made):
+    arguments = (made / "new", made / "plain", *FEATURES, *STFT, "--normalize-with", made / "base")
+    assert "was not normalised: leave normalize_with out, or use another" in extract(*arguments, code=2).err
+
+
+def test_a_dataset_is_not_normalised_by_what_it_replaces(made, tmp_path):
+    shutil.copytree(made / "base", tmp_path / "base")
+    (tmp_path / "link").symlink_to(tmp_path / "base")
+    for name in ("base", "link"):
+        more = ("--normalize-with", tmp_path / name, "--overwrite")
+        err = extract(made / "old", tmp_path / "base", *FEATURES, *STFT, *more, code=2).err
+        assert f"normalize_with={tmp_path / name} is the output itself: name another dataset" in err
+    assert hashes(tmp_path / "base") == hashes(made / "base")
+
+
+def test_another_unit_is_told(made, tmp_path):
+    result = extract(
+        made / "new", tmp_path / "out", *FEATURES, *STFT, "--normalize-with", made / "base", "--unit", "g"
+    )
+    assert f"samples are in g, and those of normalize_with={made / 'base'} in no stated unit" in result.out
+
+
+def test_a_file_s_dataset_is_looked_for_beside_it(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (made / "run.yaml").write_text("normalize_with: base\nfeatures: log_spectrum,indicators,stft\n")
+    more = ("--splits", "train=0.7,test=0.3", *STFT, "--config", made / "run.yaml")
+    extract(made / "new", tmp_path / "out", *more)
+    assert hashes(tmp_path / "out") == hashes(made / "out")
+
+
+def test_statistics_of_another_version_are_refused(made, tmp_path):
+    shutil.copytree(made / "base", tmp_path / "base")
+    path = tmp_path / "base" / "spectrabeam.json"
+    path.write_text(path.read_text().replace(metadata(made / "base")["frontend"], "0" * 32))
+    err = refused(made, *FEATURES, *STFT, "--normalize-with", tmp_path / "base")
+    assert "was made by a version that computes otherwise: make it again, or name another" in err
 
 
 def test_damaged_statistics_are_refused(made, tmp_path):

@@ -18,6 +18,14 @@ from tests.helpers.settings import load, refused
         ({"segment_length": "long"}, "segment_length='long' (FILE): input should be a valid integer"),
         ({"label_names": ["a", "b", "a"]}, "label_names (FILE): 'a' stands there twice: leave one out"),
         ({"carry": "x,y,x"}, "carry (FILE): 'x' stands there twice: leave one out"),
+        (
+            {"features": {"logmel": {}}},
+            "features (FILE): logmel: there is no kind logmel, did you mean log_mel?",
+        ),
+        (
+            {"features": {"log_mel": {"hop_length": 9}}},
+            "features.log_mel.hop_length: no such setting (FILE): it is frame_step here",
+        ),
         ({"hop_length": 0}, "hop_length=0 (FILE): input should be greater than or equal to 1"),
         ({"tail": "cut"}, "tail='cut' (FILE): input should be 'pad' or 'drop'"),
         ({"sample_rate": float("nan")}, "sample_rate=nan (FILE): input should be"),
@@ -97,7 +105,10 @@ from tests.helpers.settings import load, refused
             {"features": "log_mell"},
             "features (FILE): there is no kind log_mell, did you mean log_mel?; there are log_spectrum, ",
         ),
-        ({"features": {"a": {"epsilom": 1}}}, "features.a.epsilom: no such setting (FILE)"),
+        (
+            {"features": {"a": {"kind": "log_spectrum", "epsilom": 1}}},
+            "features.a.epsilom: no such setting (FILE)",
+        ),
         ({"features": {"stft": {"frame_lenght": 64}}}, "features.stft.frame_lenght: no such setting (FILE)"),
         ({"features": {"a": {"kind": "fft"}}}, "features.a (FILE): there is no kind fft"),
         ({"features": "stft,stft"}, "features (FILE): stft,stft names a kind twice"),

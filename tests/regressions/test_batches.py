@@ -40,11 +40,11 @@ def frontends(monkeypatch) -> list[CompiledFrontend]:
     made = []
 
     class Counted(CompiledFrontend):
-        def __init__(self, *arguments):
+        def __init__(self, *arguments, **more):
             self.calls = 0
             self.lock = threading.Lock()
             made.append(self)
-            super().__init__(*arguments)
+            super().__init__(*arguments, **more)
             self.calls = 0  # without the start-up check
 
         def __call__(self, waveform, valid=None):
@@ -133,7 +133,9 @@ def test_waveforms_in_the_making_do_not_grow_with_the_shard(tmp_path, monkeypatc
         monkeypatch.setattr(
             buffers_module,
             "aligned_empty",
-            lambda shape, made=made, empty=buffers_module.aligned_empty: made.append(shape) or empty(shape),
+            lambda shape, dtype, made=made, empty=buffers_module.aligned_empty: (
+                made.append(shape) or empty(shape, dtype)
+            ),
         )
         source, output = tmp_path / f"source{batches}", tmp_path / f"out{batches}"
         write_lengths(source, [batches * 16], segment=16)

@@ -120,6 +120,36 @@ def test_keras_layer_of_complex_waveforms(policy, tmp_path):
         keras.mixed_precision.set_global_policy("float32")
 
 
+@pytest.mark.parametrize("shape", [(2, N + 1), (2, N - 1), (2, N, 1), (2, 1, N), (N,)])
+def test_rows_of_another_shape_are_refused(shape, features, tmp_path):
+    layer = SpectralFrontend(FEATURES, segment_length=N, sample_rate=RATE)
+    with pytest.raises(ValueError, match=rf"must be \[batch, segment_length={N}\]: cut or squeeze them"):
+        layer(np.zeros(shape, np.float32))
+    if len(shape) > 1:
+        with pytest.raises(ValueError, match=rf"must be \[batch, segment_length={N}\]"):
+            SpectralFrontend(FEATURES, segment_length=N, sample_rate=RATE)(keras.Input(shape[1:]))
+    frontend.save_module(frontend.make_module(features, N), str(tmp_path))
+    serve = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match="shape"):
+        serve(waveform=tf.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"features": "log_spectrm"}, "features: there is no kind log_spectrm, did you mean log_spectrum"),
+        ({"trainable_window": True}, "trainable_window=True must be a window's name, such as hann"),
+    ],
+)
+def test_wrong_settings_of_a_layer_are_told_in_a_line(values, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        SpectralFrontend(segment_length=N, sample_rate=RATE, **values)
+    assert "pydantic" not in str(caught.value)
+    if "features" in values:
+        with pytest.raises(ValueError, match=message):
+            SpectralModelHandler(N, RATE, **values)
+
+
 @pytest.fixture(scope="module")
 def handler():
     return SpectralModelHandler(N, RATE, features=FEATURES, batch_size=4, jit="off", device="cpu")

@@ -114,7 +114,6 @@ def test_one_row():
 def test_without_values():
     none = Statistics(2)
     none.update(np.empty((0, 2), np.float32))
-    none.update(np.ones((3, 2), np.float32), np.zeros(3, bool))
     none.merge(Statistics(2))
     assert none.count == 0
     for name, expected in (("mean", 0), ("std", 0), ("min", np.inf), ("max", -np.inf)):
@@ -130,17 +129,11 @@ def test_without_values():
 
 @given(seeds, st.integers(1, 5), st.integers(1, 4), st.integers(1, 3))
 @hypothesis_settings(deadline=None)
-def test_frames_and_channels_are_pooled_and_a_mask_leaves_out(rng, rows, frames, channels):
+def test_frames_and_channels_are_pooled(rng, rows, frames, channels):
     values = rng.standard_normal((rows, frames, channels, 3)).astype(np.float32)
     found = Statistics(3)
     found.update(values)
     assert_numpy_s(found, values.reshape(-1, 3))
-    for shape in ((rows,), (rows, frames)):
-        mask = rng.random(shape) < 0.5
-        if mask.any():
-            found = Statistics(3)
-            found.update(values, mask)
-            assert_numpy_s(found, values[mask].reshape(-1, 3))
 
 
 def test_blocks_make_no_difference_and_bound_the_memory():

@@ -156,7 +156,7 @@ def fft_length_of(given: int | Literal["fast"] | None, length: int) -> int:
     return length if given is None else given
 
 
-def fit(samples: Any, length: int) -> Any:
+def fix_length(samples: Any, length: int) -> Any:
     """Float or complex […, samples] cut or filled with zeros to […, length].
 
     The gradient of TensorFlow's own rfft fails where its fft_length is below the number of samples.
@@ -168,10 +168,10 @@ def fit(samples: Any, length: int) -> Any:
     return tf.pad(samples, [*([[0, 0]] * (len(samples.shape) - 1)), [0, length - have]])
 
 
-def transform(samples: Any, fft_length: int) -> Any:
+def spectrum_of(samples: Any, fft_length: int) -> Any:
     """Float […, samples] to its one-sided spectrum, complex [..., samples] to its two-sided one with 0 Hz in the middle."""
     tf = load_tensorflow()
-    fitted = fit(samples, fft_length)
+    fitted = fix_length(samples, fft_length)
     if not samples.dtype.is_complex:
         return tf.signal.rfft(fitted)
     return tf.signal.fftshift(tf.signal.fft(fitted), axes=-1)
@@ -241,7 +241,7 @@ def listed_axis(name: str, unit: str, values: Sequence[float] | Sequence[str]) -
     return {"name": name, "unit": unit, "values": list(values), "count": len(values)}
 
 
-def sides_of(fft_length: int, *, is_complex: bool) -> np.ndarray:
+def one_sided_weights(fft_length: int, *, is_complex: bool) -> np.ndarray:
     """How many bins of the whole spectrum each bin stands for: of a one-sided one 2, but 1 at both ends; float64 [bins]."""
     if is_complex:
         return np.ones(fft_length)
@@ -293,30 +293,6 @@ def logarithmic(feature: Feature, epsilon: float | None) -> Feature:
     if epsilon is None:
         return feature
     return dataclasses.replace(feature, linear=without_log(epsilon), near_epsilon=hidden_by(epsilon))
-
-
-def normalized(feature: Feature, mean: np.ndarray, std: np.ndarray) -> Feature:
-    """A feature whose values are (value − mean) / std, bin by bin of the last axis; where std is 0, value − mean.
-
-    Args:
-      feature: as computed.
-      mean, std: float64 [bins].
-    """
-    deviation = np.where(std > 0, std, 1.0)
-
-    def graph(waveform: Any, valid: Any, *bank: Any) -> Any:
-        values = feature.graph(waveform, valid, *bank)
-        return (values - constant(mean, values)) / constant(deviation, values)
-
-    def back(values: np.ndarray) -> np.ndarray:
-        return values.astype(np.float64) * deviation + mean
-
-    return dataclasses.replace(
-        feature,
-        graph=graph,
-        linear=lambda values: feature.linear(back(values)),
-        near_epsilon=lambda values: feature.near_epsilon(back(values)),
-    )
 
 
 def decibels(power: Any, reference: float, floor: float) -> Any:

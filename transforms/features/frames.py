@@ -27,13 +27,13 @@ from .base import (
     log_of,
     logarithmic,
     magnitude_of,
+    one_sided_weights,
     part_axis,
     parts_of,
     power_of,
     product,
     regular_axis,
-    sides_of,
-    transform,
+    spectrum_of,
     window_of,
 )
 
@@ -125,7 +125,7 @@ class Frames:
         samples = settings.prepare(waveform, valid)
         frames = tf.signal.frame(samples, settings.frame_length, settings.frame_step)
         frames *= constant(window_of(settings.window, settings.frame_length), frames)
-        return transform(frames, self.fft_length)
+        return spectrum_of(frames, self.fft_length)
 
 
 @settings_group
@@ -199,7 +199,7 @@ def welch_scale(frames: Frames, scaling: Literal["density", "spectrum"]) -> np.n
     """What |X|² of a frame is multiplied with, float64 [bins]."""
     window = window_of(frames.settings.window, frames.settings.frame_length)[: frames.fft_length]
     total = frames.sample_rate * np.sum(window**2) if scaling == "density" else np.sum(window) ** 2
-    return sides_of(frames.fft_length, is_complex=frames.is_complex) / total
+    return one_sided_weights(frames.fft_length, is_complex=frames.is_complex) / total
 
 
 @settings_group

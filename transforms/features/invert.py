@@ -8,7 +8,7 @@ import numpy as np
 import scipy.signal
 
 from ..device import load_tensorflow
-from .base import constant, fft_length_of, fit, window_of
+from .base import constant, fft_length_of, fix_length, window_of
 from .frames import Stft
 from .spectrum import Complex
 
@@ -88,13 +88,13 @@ def from_stft(
         weight[frame * kind.frame_step :][: kind.frame_length] += window**2
     known = weight > _LEAST_WEIGHT**2 * weight.max()
     samples = summed * constant(np.where(known, 1 / np.where(known, weight, 1), 0), summed)
-    return fit(samples, segment_length), np.pad(known, (0, max(0, segment_length - len(known))))[
+    return fix_length(samples, segment_length), np.pad(known, (0, max(0, segment_length - len(known))))[
         :segment_length
     ]
 
 
 def _back(values: Any, points: int, *, is_complex: bool) -> Any:
-    """Float [..., bins, 2] to the samples, [..., points]; the inverse of `base.transform`."""
+    """Float [..., bins, 2] to the samples, [..., points]; the inverse of `base.spectrum_of`."""
     tf = load_tensorflow()
     spectrum = tf.complex(values[..., 0], values[..., 1])
     if is_complex:

@@ -21,16 +21,16 @@ from .base import (
     constant,
     decibels,
     fft_length_of,
-    fit,
+    fix_length,
     hidden_by,
     log_of,
     magnitude_of,
+    one_sided_weights,
     part_axis,
     parts_of,
     power_of,
     regular_axis,
-    sides_of,
-    transform,
+    spectrum_of,
     window_of,
     without_log,
 )
@@ -132,7 +132,7 @@ class _Chain:
         samples = settings.prepare(waveform, valid)
         if settings.window != "boxcar":
             samples = samples * constant(window_of(settings.window, self.segment_length), samples)
-        found = transform(samples, self.fft_length)[..., self.kept]
+        found = spectrum_of(samples, self.fft_length)[..., self.kept]
         response = self._response()
         return found if response is None else found * constant(response[self.kept], found)
 
@@ -149,7 +149,7 @@ class _Chain:
         settings, response = self.settings, np.ones(len(self.frequencies), np.complex128)
         if settings.amplitude == "peak":
             response *= (
-                sides_of(self.fft_length, is_complex=self.is_complex)
+                one_sided_weights(self.fft_length, is_complex=self.is_complex)
                 / window_of(settings.window, self.segment_length)[: self.fft_length].sum()
             )
         if settings.integrate:
@@ -268,7 +268,7 @@ class Cepstrum(Prepared):
             tf = load_tensorflow()
             samples = self.prepare(waveform, valid)
             samples = samples * constant(window_of(self.window, segment_length), samples)
-            logs = log_of(magnitude_of(tf.signal.rfft(fit(samples, points))), self.epsilon)
+            logs = log_of(magnitude_of(tf.signal.rfft(fix_length(samples, points))), self.epsilon)
             spectrum = tf.cast(logs, tf.complex128 if samples.dtype == tf.float64 else tf.complex64)
             return tf.signal.irfft(spectrum, [points])[..., :count]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import BinaryIO
 
 import numpy as np
@@ -51,17 +51,21 @@ def _paired(description: Description | RejectError) -> Description | RejectError
         return RejectError(
             Reason.CHANNEL_MISMATCH,
             f"iq makes complex samples of pairs of channels, and there are {description.channels}: "
-            "leave iq out, or state the right number of channels",
+            "leave iq out, or state the right number of channels (raw_channels=2 for headerless files)",
             description.member,
         )
     return dataclasses.replace(
         description,
         channels=description.channels // 2,
-        channel_names=tuple(_names(description.channel_names)),
+        channel_names=pair_names(description.channel_names),
         is_complex=True,
     )
 
 
-def _names(names: tuple[str, ...]) -> Iterator[str]:
-    for real, imaginary in zip(names[::2], names[1::2], strict=True):
-        yield f"{real}/{imaginary}"
+def pair_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of channels to those of their pairs.
+
+    >>> pair_names(("I0", "Q0", "I1", "Q1"))
+    ('I0/Q0', 'I1/Q1')
+    """
+    return tuple(f"{real}/{imaginary}" for real, imaginary in zip(names[::2], names[1::2], strict=True))
