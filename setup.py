@@ -49,6 +49,8 @@ setup(
         "soundfile>=0.13",
         "soxr>=0.5",
         "tensorflow>=2.21,<3",  # tfx-bsl 1.21 pins 2.21, the first pair with wheels for Python 3.13
+        "tensorflow-datasets>=4.9.7",
+        "tensorflow-metadata>=1.16",  # tfx-bsl brings it anyway
         "tfx-bsl>=1.21,<2",
         "typing-extensions>=4.6",
     ],
@@ -60,6 +62,7 @@ setup(
             "basedpyright",
             "hypothesis>=6.100",
             "librosa>=0.11",
+            "mlcroissant>=1.1",
             "pytest>=8",
             "ruff>=0.12",
             *ALL_FORMATS,

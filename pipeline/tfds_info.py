@@ -27,10 +27,12 @@ def write_tfds_info(layout: Layout, metadata: Mapping[str, Any]) -> None:
     if metadata["compression"] != "none":
         return
     import tensorflow_datasets as tfds
-    from etils import epath
 
     template = tfds.core.ShardedFileTemplate(
-        template=_TEMPLATE, dataset_name=_NAME, data_dir=epath.Path(layout.root), filetype_suffix="tfrecord"
+        template=_TEMPLATE,
+        dataset_name=_NAME,
+        data_dir=tfds.core.as_path(layout.root),
+        filetype_suffix="tfrecord",
     )
     splits = [
         tfds.core.SplitInfo(
