@@ -20,6 +20,7 @@ from tests.helpers.signals import noise, write_raw, write_recordings
 ONE_SPLIT = ("--splits", "all=1")
 OURS = {
     "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz", "frontend", ".spectrabeam",
+    "README.md", "croissant.json", "dataset_info.json", "features.json", "label.labels.txt", "schema.pbtxt",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ SIX = ("--splits", "all=1", "--num-shards", "6")
 NONE, ALL = ("--max-reject-fraction", "0"), ("--max-reject-fraction", "1")
 OURS = {
     "spectrabeam.json", "recordings.parquet", "rejects.jsonl", "runs.jsonl", "statistics.npz", "frontend", ".spectrabeam",
+    "README.md", "croissant.json", "dataset_info.json", "features.json", "label.labels.txt", "schema.pbtxt",
 }  # fmt: skip
 
 
