@@ -54,6 +54,8 @@ def fail_rename(monkeypatch, what: str, error: int = errno.EIO) -> None:
         "rejects.jsonl",
         "recordings.parquet",
         "frontend",
+        "dataset_info.json",
+        "croissant.json",
         "spectrabeam.json",
     ],
 )

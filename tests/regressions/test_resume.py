@@ -243,7 +243,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
-    ["frontend", "spectrabeam.json"],
+    ["frontend", "dataset_info.json", "spectrabeam.json"],
 )
 def test_a_run_that_is_killed_before_a_rename_resumes_to_the_same_bytes(tmp_path, target):
     """B26: exactly at a moment at which something is half done."""
