@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -34,10 +34,11 @@ def find_duplicates(
     Returns:
       the recordings, and warnings for the user.
     """
-    candidates: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for index, recording in enumerate(recordings):
-        candidates[_size(recording)].append(index)
-    chosen = [index for same in candidates.values() if len(same) > 1 for index in same]
+    sizes = [_size(recording) for recording in recordings]
+    usual = Counter(sizes)
+    chosen = [
+        index for index, size in enumerate(sizes) if usual[size] > 1
+    ]  # in order, since packed ones are read so
     readers = Readers(settings)
     with ThreadPoolExecutor() as pool:
         several = (recordings[index] for index in chosen)
@@ -46,7 +47,7 @@ def find_duplicates(
     copies: dict[tuple, list[int]] = defaultdict(list)
     for index, (digest, _) in zip(chosen, digests, strict=True):
         if digest is not None:
-            copies[(*_size(recordings[index]), digest)].append(index)
+            copies[(*sizes[index], digest)].append(index)
     leaking: dict[bytes, Recording] = {}  # id to the first recording of the same samples
     for same in copies.values():
         first, *others = sorted(same, key=lambda index: recordings[index].id)

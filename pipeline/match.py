@@ -11,7 +11,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..transforms.dataset import METADATA, load_dataset
+from ..transforms.dataset import METADATA, DatasetError, ShardName, load_dataset
 from ..transforms.files import NO_FILE, folder_size
 from ..transforms.formats.base import ReadSettings
 from ..transforms.formats.choose import READERS, TABLES, format_by_name
@@ -133,6 +133,7 @@ class _Matcher:
         self.links = False
         self.tables = False
         self._ours: dict[bytes, bool] = {}
+        self._complex: dict[bytes, bool] = {}
 
     def add(self, given: str) -> None:
         """Everything under one input."""
@@ -309,11 +310,27 @@ class _Matcher:
         if not stat.S_ISREG(status.st_mode):
             self._reject(uri, root, prefix, Reason.NOT_A_FILE, NO_FILE)
             return
+        if dataset is None and self._is_complex_shard(uri):
+            message = "a shard of a dataset with complex waveforms: name the recordings that it was made from"
+            self._reject(uri, root, prefix, Reason.COMPLEX_SAMPLES, message)
+            return
         self.seen += 1
         if named and format_name in TABLES:
             self.named_tables.add(uri)
         recording, modified_ns = _identify(uri, root, prefix), status.st_mtime_ns
         self._add(Found(recording, uri, status.st_size, modified_ns, format_name, root, None, dataset))
+
+    def _is_complex_shard(self, uri: bytes) -> bool:
+        """Whether a file is a shard of a dataset whose waveforms have two parts, which the file alone does not tell."""
+        if ShardName.parse(os.path.basename(uri).decode("ascii", "replace")) is None:
+            return False
+        folder = os.path.dirname(uri)
+        if folder not in self._complex:
+            try:
+                self._complex[folder] = bool(load_dataset(os.fsdecode(folder)).metadata.get("is_complex"))
+            except DatasetError:
+                self._complex[folder] = False
+        return self._complex[folder]
 
     def _reject(self, uri: bytes, root: bytes, prefix: bytes, reason: Reason, message: str) -> None:
         self.seen += 1

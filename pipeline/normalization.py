@@ -72,6 +72,7 @@ def _require_same(
         ("settings", stored[key], kind),
         ("axes", metadata["axes"][key], feature.axes),
         ("scale of samples", metadata["scale"], settings.scale),
+        ("sensitivity", metadata["settings"].get("sensitivity"), settings.sensitivity),
     ):
         if theirs != ours:
             raise SettingsError(

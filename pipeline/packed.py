@@ -157,12 +157,15 @@ def by_chunks(rows: Callable[[list[Item], int], pa.Table], items: Iterable[Item]
     """
     first = 0
     schema = rows([], 0).schema
-    with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
-        with _spilling(), pa.OSFile(file.name, "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+    with tempfile.TemporaryFile() as file:
+        path = (
+            f"/dev/fd/{file.fileno()}"  # it has no name, so nothing is left of it when the process is killed
+        )
+        with _spilling(), pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
             for some in chunks(items):
                 writer.write_table(rows(some, first))
                 first += len(some)
-        return pa.ipc.open_stream(pa.memory_map(file.name)).read_all()
+        return pa.ipc.open_stream(pa.memory_map(path)).read_all()
 
 
 def _pack(items: list[Any]) -> bytes:

@@ -105,23 +105,22 @@ def _overlaps(recordings: Sequence[Recording], names: Collection[bytes], splits:
     """Parts of one recording that share samples and lie in different splits."""
     if not names:
         return []
-    parts: dict[bytes, list[int]] = {name: [] for name in names}
+    parts: dict[bytes, list[tuple[int, int, int]]] = {name: [] for name in names}  # start, end, index
     for index, recording in enumerate(recordings):
         if recording.name in parts:
-            parts[recording.name].append(index)
-    torn = []
+            parts[recording.name].append((*recording.region, index))
+    torn: list[tuple[int, int]] = []
     for several in parts.values():
-        several.sort(key=lambda index: recordings[index].region)
+        several.sort()
         reach, holder = 0, -1
-        for index in several:
-            start, end = recordings[index].region
+        for start, end, index in several:
             if holder >= 0 and start < reach and splits.split_of[index] != splits.split_of[holder]:
-                torn.append((recordings[holder], recordings[index]))
+                torn.append((holder, index))
             if end > reach:
                 reach, holder = end, index
     if not torn:
         return []
-    one, other = torn[0]
+    one, other = (recordings[index] for index in torn[0])
     return [
         f"{counted(len(torn), 'part')} of recordings with samples of a part in another split, such as {text(other.id)} and "
         f"{text(one.id)}: give both one group"

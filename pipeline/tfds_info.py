@@ -31,7 +31,7 @@ def write_tfds_info(layout: Layout, metadata: Mapping[str, Any]) -> None:
     template = tfds.core.ShardedFileTemplate(
         template=_TEMPLATE,
         dataset_name=_NAME,
-        data_dir=tfds.core.as_path(layout.root),
+        data_dir=tfds.core.Path(layout.root),
         filetype_suffix="tfrecord",
     )
     splits = [

@@ -61,6 +61,8 @@ class SpectralModelHandler(ModelHandler[np.ndarray, PredictionResult, CompiledFr
                         f"a waveform of shape {samples.shape} must be a vector of at least one and at most "
                         f"segment_length={self._length} samples: cut it into segments"
                     )
+                if samples.dtype.kind not in "biufc":
+                    raise ValueError(f"a waveform is {samples.dtype}, and must be of numbers")
                 if samples.dtype.kind == "c" and rows.dtype.kind != "c":
                     raise ValueError(f"a waveform is {samples.dtype}: set is_complex, or give real ones")
                 rows[row, : len(samples)], valid[row] = samples, len(samples)

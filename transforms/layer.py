@@ -122,6 +122,8 @@ class SpectralFrontend(keras.layers.Layer):
           ValueError: inputs of another shape.
         """
         self._require_rows(tuple(inputs.shape))
+        if tf.as_dtype(inputs.dtype).is_complex and not self._config["is_complex"]:
+            raise ValueError("waveforms are complex: set is_complex, or give real ones")
         waveform = tf.cast(inputs, tf.complex64 if self._config["is_complex"] else tf.float32)
         if self._window is not None:
             waveform *= tf.cast(self._window, waveform.dtype)

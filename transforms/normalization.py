@@ -43,6 +43,8 @@ def normalized(feature: Feature, statistics: Statistics) -> Feature:
         graph=graph,
         linear=lambda values: feature.linear(back(values)),
         near_epsilon=lambda values: feature.near_epsilon(back(values)),
+        jit_tolerance=4 * feature.jit_tolerance,  # of two more operations
+        compares_silence=False,
     )
 
 

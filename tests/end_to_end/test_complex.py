@@ -205,6 +205,17 @@ def test_the_same_input_is_nothing_to_do_and_another_type_another_input(tmp_path
     assert said in extract(tmp_path / "in", tmp_path / "out", code=2).err
 
 
+def test_a_shard_of_complex_waveforms_is_no_recording_of_real_ones(tmp_path):
+    (tmp_path / "in").mkdir()
+    write_npy(tmp_path / "in", samples())
+    extract(tmp_path / "in", tmp_path / "out", "--keep-waveform", "--splits", "all=1")
+    shard = tmp_path / "out" / "spectrabeam-all-00000.tfrecord"
+    extract(shard, tmp_path / "again", code=3)
+    (line,) = rejects(tmp_path / "again")
+    assert line["reason"] == "complex_samples"
+    assert "a shard of a dataset with complex waveforms: name the recordings" in line["message"]
+
+
 def test_shards_of_another_type_are_made_again(tmp_path):
     (tmp_path / "in").mkdir()
     write_npy(tmp_path / "in", samples())

@@ -155,6 +155,8 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     assert f"{said}: spectrum has other axes, " in err
     err = refused(made, "--features", "log_spectrum", *STFT, "--scale", "0.5", *with_base)
     assert f"{said}: spectrum has other scale of samples, auto there and 0.5 here: use the same" in err
+    err = refused(made, "--features", "log_spectrum", *STFT, "--sensitivity", 100, *with_base)
+    assert f"{said}: spectrum has other sensitivity, None there and 100.0 here: use the same" in err
     err = refused(made, *FEATURES, *STFT, "--normalize-with", made / "out")
     assert f"was itself normalised: name {made / 'base'}, with which it was" in err
     assert not (made / "refused").exists()
@@ -196,6 +198,15 @@ def test_statistics_of_another_version_are_refused(made, tmp_path):
     path.write_text(path.read_text().replace(metadata(made / "base")["frontend"], "0" * 32))
     err = refused(made, *FEATURES, *STFT, "--normalize-with", tmp_path / "base")
     assert "was made by a version that computes otherwise: make it again, or name another" in err
+
+
+def test_xla_is_used_as_without_it(made, tmp_path):
+    for kind in ("log_spectrum", "power", "db"):
+        more = ("--features", kind, "--jit", "auto", *STFT)
+        extract(made / "old", tmp_path / kind / "base", *more)
+        extract(made / "new", tmp_path / kind / "out", *more, "--normalize-with", tmp_path / kind / "base")
+        computed = [metadata(tmp_path / kind / name)["computed_by"][0]["xla"] for name in ("base", "out")]
+        assert computed == [True, True]
 
 
 def test_damaged_statistics_are_refused(made, tmp_path):

@@ -83,3 +83,17 @@ def test_frames_that_do_not_lead_back_are_refused(settings, message):
     kind = Stft(**settings)
     with pytest.raises(ValueError, match=re.escape(message)):
         from_stft(compute(kind, ROWS), kind, 1000)
+
+
+def test_values_that_do_not_fit_are_refused():
+    kind = frontend.KINDS["complex"]()
+    values = tf.zeros((2, 33, 2))
+    assert from_complex(values, kind, 64).shape == (2, 64)
+    for bins, length, is_complex in ((33, 60, False), (64, 64, False), (33, 64, True)):
+        with pytest.raises(ValueError, match=f"values have {bins} bins, and {length} points of"):
+            from_complex(tf.zeros((2, bins, 2)), kind, length, is_complex=is_complex)
+    framed = frontend.KINDS["stft"](values="complex", frame_length=16, frame_step=8)
+    with pytest.raises(ValueError, match="values have 8 bins, and 16 points of real samples give 9"):
+        from_stft(tf.zeros((2, 7, 8, 2)), framed, 64)
+    with pytest.raises(ValueError, match="values have 5 frames, which segment_length=64 does not give"):
+        from_stft(tf.zeros((2, 5, 9, 2)), framed, 64)

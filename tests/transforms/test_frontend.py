@@ -178,3 +178,43 @@ def test_exported_model_gives_the_same_values_for_any_batch(tmp_path):
         served = serve(waveform=tf.constant(batch))
         assert set(served) == {"spectrum"}
         np.testing.assert_array_equal(served["spectrum"], module(tf.constant(batch))["spectrum"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "message"),
+    [
+        (
+            {"kind": "psd", "frame_length": 64, "fft_length": 1},
+            64,
+            "window=hann adds up to nothing over 1 samples",
+        ),
+        (
+            {"kind": "magnitude", "window": "hann", "fft_length": 1, "amplitude": "peak"},
+            64,
+            "window=hann adds up to nothing over 1 samples",
+        ),
+        (
+            {"kind": "magnitude", "window": "general_hamming:0", "amplitude": "peak"},
+            64,
+            "window=general_hamming:0 adds up to nothing",
+        ),
+        ({"kind": "octave_bands"}, 1, "segment_length=1 has no frequency above 0 Hz"),
+    ],
+)
+def test_settings_that_give_no_finite_value_are_refused(kind, length, message):
+    features = feature_settings(FrontendSettings(features={"key": kind}))
+    with pytest.raises(ValueError, match=f"features.key: {message}"):
+        build_features(features, length, 8000.0)
+
+
+@pytest.mark.parametrize("window", ["kaiser:nan", "kaiser:1e9", "gaussian:0", "general_cosine:1"])
+def test_windows_that_are_none_are_refused(window):
+    with pytest.raises(ValueError, match=r"no finite numbers|is none of scipy's"):
+        FrontendSettings(window=window)
+
+
+@pytest.mark.parametrize("kind", ["db", "octave_bands"])
+def test_references_that_float32_cannot_hold_are_refused(kind):
+    for reference in (1e200, 1e-20):
+        with pytest.raises(ValueError, match="reference"):
+            FrontendSettings(features={"key": {"kind": kind, "reference": reference}})

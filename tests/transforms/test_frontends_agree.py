@@ -150,6 +150,18 @@ def test_wrong_settings_of_a_layer_are_told_in_a_line(values, message):
             SpectralModelHandler(N, RATE, **values)
 
 
+def test_complex_waveforms_are_no_rows_of_a_real_layer():
+    layer = SpectralFrontend("magnitude", segment_length=N, sample_rate=RATE)
+    with pytest.raises(ValueError, match="waveforms are complex: set is_complex, or give real ones"):
+        layer(ROWS.astype(np.complex64))
+
+
+@pytest.mark.parametrize("waveform", [np.array(["1"] * N), np.zeros(N, "M8[s]"), np.zeros(0)])
+def test_what_is_no_waveform_is_refused_by_the_handler(handler, waveform):
+    with pytest.raises(ValueError, match=r"must be of numbers|at least one"):
+        list(handler.run_inference([waveform], handler.load_model()))
+
+
 @pytest.fixture(scope="module")
 def handler():
     return SpectralModelHandler(N, RATE, features=FEATURES, batch_size=4, jit="off", device="cpu")

@@ -33,6 +33,7 @@ class Feature:
       frame_step: samples from one place of the first axis to the next, or 0 where that is not of frames.
       linear: stored values to those on which precision is stated, float64; the identity unless there is a logarithm.
       jit_tolerance: what XLA and plain TensorFlow may differ by on that scale, as a share of a row's largest value.
+      compares_silence: whether XLA is held to plain TensorFlow's values of silence, too; not where a mean hides them.
       bank: filters that the graph sums bins with, float64 [bins, bands], or None; a third argument of the graph may
         take their place.
       near_epsilon: a warning where ε hides most of the stored values, or None.
@@ -48,6 +49,7 @@ class Feature:
     near_epsilon: Callable[[np.ndarray], str | None] = lambda values: None
     jit_tolerance: float = 1e-6
     bank: np.ndarray | None = None
+    compares_silence: bool = True
 
     @property
     def spec(self) -> FeatureSpec:
@@ -142,11 +144,27 @@ def window_of(name: str, length: int) -> np.ndarray:
     word, *numbers = name.split(":")
     try:
         chosen = (word, *(float(number) for number in numbers)) if numbers else word
-        return np.asarray(scipy.signal.get_window(chosen, length, fftbins=True))
-    except (ValueError, TypeError) as error:
+        with np.errstate(all="ignore"):
+            window = np.asarray(scipy.signal.get_window(chosen, length, fftbins=True))
+    except (ValueError, TypeError, IndexError) as error:
         raise ValueError(
             f"{name} is none of scipy's (hann, hamming, blackman, flattop, kaiser:14 …): {error}"
         ) from None
+    if not np.isfinite(window).all():
+        raise ValueError(f"{name} has values that are no finite numbers: choose another, or other parameters")
+    return window
+
+
+def window_sum(name: str, window: np.ndarray) -> float:
+    """Σw, by which a spectrum is scaled.
+
+    Raises:
+      ValueError: it is none to divide by.
+    """
+    total = float(window.sum())
+    if abs(total) <= 1e-6 * float(np.abs(window).sum()):
+        raise ValueError(f"window={name} adds up to nothing over {len(window)} samples: choose another")
+    return total
 
 
 def fft_length_of(given: int | Literal["fast"] | None, length: int) -> int:

@@ -35,6 +35,7 @@ from .base import (
     regular_axis,
     spectrum_of,
     window_of,
+    window_sum,
 )
 
 
@@ -198,7 +199,9 @@ class Psd(Framed, TakesComplex):
 def welch_scale(frames: Frames, scaling: Literal["density", "spectrum"]) -> np.ndarray:
     """What |X|² of a frame is multiplied with, float64 [bins]."""
     window = window_of(frames.settings.window, frames.settings.frame_length)[: frames.fft_length]
-    total = frames.sample_rate * np.sum(window**2) if scaling == "density" else np.sum(window) ** 2
+    total = window_sum(frames.settings.window, window) ** 2
+    if scaling == "density":
+        total = frames.sample_rate * np.sum(window**2)
     return one_sided_weights(frames.fft_length, is_complex=frames.is_complex) / total
 
 
@@ -314,7 +317,7 @@ class Pcen(MelSettings):
         frames = self.frames(segment_length, sample_rate)
         bank, axis = self.bank(frames)
         steps = self.time_constant * sample_rate / self.frame_step
-        coefficient = (np.sqrt(1 + 4 * steps**2) - 1) / (2 * steps**2)
+        coefficient = 2 / (1 + np.sqrt(1 + 4 * steps**2))  # (√(1 + 4s²) − 1) / (2s²)
         matrix, initial = smoothing(frames.count, coefficient)
 
         def graph(waveform: Any, valid: Any, bank: Any = bank) -> Any:

@@ -44,6 +44,7 @@ def from_complex(values: Any, kind: Complex, segment_length: int, *, is_complex:
     ):
         if lost:
             raise ValueError(f"{name}={getattr(kind, name)} is not undone: compute kind complex without it")
+    _require_bins(values.shape[1], points, is_complex=is_complex)
     samples = _back(values, points, is_complex=is_complex)[..., :segment_length]
     return samples / constant(window, samples)
 
@@ -78,8 +79,13 @@ def from_stft(
         raise ValueError(
             f"window={kind.window} leaves samples out at frame_step={kind.frame_step} (NOLA): lower frame_step"
         )
+    _require_bins(values.shape[2], points, is_complex=is_complex)
     tf = load_tensorflow()
     count = values.shape[1]
+    if count != 1 + (segment_length - kind.frame_length) // kind.frame_step:
+        raise ValueError(
+            f"values have {count} frames, which segment_length={segment_length} does not give: set the right one"
+        )
     frames = _back(values, points, is_complex=is_complex)[..., : kind.frame_length]
     frames = frames * constant(window, frames)
     summed = tf.signal.overlap_and_add(frames, kind.frame_step)
@@ -91,6 +97,15 @@ def from_stft(
     return fix_length(samples, segment_length), np.pad(known, (0, max(0, segment_length - len(known))))[
         :segment_length
     ]
+
+
+def _require_bins(bins: int, points: int, *, is_complex: bool) -> None:
+    expected = points if is_complex else points // 2 + 1
+    if bins != expected:
+        raise ValueError(
+            f"values have {bins} bins, and {points} points of {'complex' if is_complex else 'real'} samples give {expected}: "
+            "set kind, segment_length and is_complex as they were computed"
+        )
 
 
 def _back(values: Any, points: int, *, is_complex: bool) -> Any:

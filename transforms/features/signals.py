@@ -112,12 +112,18 @@ class OctaveBands(Prepared):
     low: float | None = setting(None, "bands lie above, Hz; where a band has ten bins, if not given", gt=0)
     high: float | None = setting(None, "bands lie below, Hz; half the sample rate if not given", gt=0)
     window: Window = setting("hann", "any of scipy's by name")
-    reference: float = setting(1.0, "root mean square that reads 0 dB, such as 20e-6 for Pa", gt=0)
+    reference: float = setting(
+        1.0, "root mean square that reads 0 dB, such as 20e-6 for Pa", ge=1e-15, le=1e15
+    )
     floor: float = setting(-200.0, "dB, the least that is stored", ge=-400, le=300)
     weighting: Literal["none", "A", "C"] = setting("none", "frequency weighting of IEC 61672-1")
 
     def build(self, segment_length: int, sample_rate: float) -> Feature:
         """See `FeatureKind.build`."""
+        if segment_length < 2:
+            raise ValueError(
+                f"segment_length={segment_length} has no frequency above 0 Hz: set a longer segment"
+            )
         frequencies = bin_frequencies(segment_length, sample_rate)
         step = sample_rate / segment_length
         ratio = 10 ** (0.15 / self.fraction)

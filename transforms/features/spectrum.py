@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from .base import (
     regular_axis,
     spectrum_of,
     window_of,
+    window_sum,
     without_log,
 )
 from .weighting import weighting_response
@@ -102,7 +104,9 @@ class Spectrum(Prepared, TakesComplex):
             raise ValueError(
                 f"average_bins={self.average_bins} is more than the {kept.stop - kept.start} bins: lower it"
             )
-        return _Chain(self, segment_length, sample_rate, is_complex, fft_length, frequencies, kept, count)
+        chain = _Chain(self, segment_length, sample_rate, is_complex, fft_length, frequencies, kept, count)
+        _ = chain.response  # which settings may make impossible
+        return chain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +137,7 @@ class _Chain:
         if settings.window != "boxcar":
             samples = samples * constant(window_of(settings.window, self.segment_length), samples)
         found = spectrum_of(samples, self.fft_length)[..., self.kept]
-        response = self._response()
+        response = self.response
         return found if response is None else found * constant(response[self.kept], found)
 
     def pooled(self, values: Any) -> Any:
@@ -144,14 +148,14 @@ class _Chain:
         groups = tf.reshape(values[..., : self.count * width], [-1, self.count, width])
         return tf.reduce_mean(groups, axis=-1)
 
-    def _response(self) -> np.ndarray | None:
+    @functools.cached_property
+    def response(self) -> np.ndarray | None:
         """Complex128 [bins] that the spectrum is multiplied with, or None."""
         settings, response = self.settings, np.ones(len(self.frequencies), np.complex128)
         if settings.amplitude == "peak":
-            response *= (
-                one_sided_weights(self.fft_length, is_complex=self.is_complex)
-                / window_of(settings.window, self.segment_length)[: self.fft_length].sum()
-            )
+            window = window_of(settings.window, self.segment_length)[: self.fft_length]
+            sides = one_sided_weights(self.fft_length, is_complex=self.is_complex)
+            response *= sides / window_sum(settings.window, window)
         if settings.integrate:
             omega = 2j * np.pi * self.frequencies
             response[omega == 0] = 0
@@ -199,7 +203,7 @@ class Db(Spectrum):
     """20 · log10(|X| / reference), no lower than `floor`; bins are averaged as powers."""
 
     kind: Literal["db"] = "db"
-    reference: float = setting(1.0, "magnitude that reads 0 dB", gt=0)
+    reference: float = setting(1.0, "magnitude that reads 0 dB", ge=1e-15, le=1e15)
     floor: float = setting(-120.0, "dB, the least that is stored", ge=-300, le=300)
 
     def _values(self, spectrum: Any) -> Any:
