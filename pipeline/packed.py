@@ -133,9 +133,7 @@ class Packed(Sequence[Item]):
 
     def _run(self, first: int) -> Iterator[Item]:
         for start in range(first, min(first + _RUN, len(self)), _CHUNK):
-            yield from (
-                self[start : start + _CHUNK] if start + _CHUNK > len(self) else self._chunk(start // _CHUNK)
-            )
+            yield from self[start : start + _CHUNK]
 
     def _chunk(self, number: int) -> list[Item]:
         begin, end = self._ends[number : number + 2]

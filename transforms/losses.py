@@ -29,8 +29,31 @@ Epsilon = Annotated[float, pydantic.Field(ge=1e-12, le=1e30)]
 _ADDED = "added to magnitudes before the logarithm, in the unit of the samples times samples"
 
 
+class _Spectral:
+    """What the kinds share: a call on two waveforms, of which samples behind `valid` are taken for 0."""
+
+    def __call__(self, true: Any, predicted: Any, valid: Any = None) -> Any:
+        """The loss of each row.
+
+        Args:
+          true: float [batch, samples].
+          predicted: of the same shape.
+          valid: int [batch], real samples of each row; later ones are taken for 0 in both. All if not given.
+
+        Returns:
+          float32 [batch], or float64 where one of the waveforms is.
+
+        Raises:
+          ValueError: shapes that do not go together, or not with the settings; the message says which.
+        """
+        return self._of(*_real_samples(true, predicted, valid))
+
+    def _of(self, true: Any, predicted: Any) -> Any:
+        raise NotImplementedError
+
+
 @settings_group
-class LogSpectralDistance:
+class LogSpectralDistance(_Spectral):
     """Root mean square over the bins of the difference of two power spectra in dB.
 
     With X and Y the one-sided DFTs of true and predicted, unscaled and without a window:
@@ -47,22 +70,9 @@ class LogSpectralDistance:
         None, "points of the FFT: later samples are left out, missing ones are 0; all samples if not given"
     )
 
-    def __call__(self, true: Any, predicted: Any, valid: Any = None) -> Any:
-        """The distance of each row in dB.
-
-        Args:
-          true: float [batch, samples].
-          predicted: of the same shape.
-          valid: int [batch], real samples of each row; later ones are taken for 0 in both. All if not given.
-
-        Returns:
-          float32 [batch], or float64 where one of the waveforms is.
-
-        Raises:
-          ValueError: shapes that do not go together.
-        """
+    def _of(self, true: Any, predicted: Any) -> Any:
+        """The distance of each row in dB."""
         tf = load_tensorflow()
-        true, predicted = _real_samples(true, predicted, valid)
         difference = _log_difference(true, predicted, self.fft_length or true.shape[-1], self.epsilon)
         return (20 / np.log(10)) * _root(tf.reduce_mean(tf.square(difference), axis=-1))
 
@@ -75,7 +85,7 @@ def log_spectral_distance(
 
 
 @settings_group
-class MultiResolutionStft:
+class MultiResolutionStft(_Spectral):
     """Spectral convergence and the mean absolute difference of log magnitudes, averaged over several resolutions.
 
     Of each resolution, with |X| and |Y| the STFT magnitudes of true and predicted and ‖·‖ over frames and bins:
@@ -121,22 +131,9 @@ class MultiResolutionStft:
         hops = self.hop_lengths or [max(1, points // 4) for points in self.fft_lengths]
         return list(zip(self.fft_lengths, windows, hops, strict=True))
 
-    def __call__(self, true: Any, predicted: Any, valid: Any = None) -> Any:
-        """The loss of each row.
-
-        Args:
-          true: float [batch, samples].
-          predicted: of the same shape.
-          valid: int [batch], real samples of each row; later ones are taken for 0 in both. All if not given.
-
-        Returns:
-          float32 [batch], or float64 where one of the waveforms is.
-
-        Raises:
-          ValueError: shapes that do not go together, or waveforms shorter than a window.
-        """
+    def _of(self, true: Any, predicted: Any) -> Any:
+        """The loss of each row; waveforms shorter than a window are refused."""
         tf = load_tensorflow()
-        true, predicted = _real_samples(true, predicted, valid)
         name = "fft_lengths" if self.window_lengths is None else "window_lengths"
         total = tf.zeros_like(true[:, 0])
         for fft, window, hop in self.resolutions:
@@ -152,7 +149,7 @@ class MultiResolutionStft:
 
 
 @settings_group
-class BandWeighted:
+class BandWeighted(_Spectral):
     """Mean squared difference of log magnitudes in each band, weighted and divided by the weights' sum.
 
     With X and Y the one-sided DFTs of all samples of true and predicted, unscaled and without a window:
@@ -177,22 +174,9 @@ class BandWeighted:
                 )
         return bands
 
-    def __call__(self, true: Any, predicted: Any, valid: Any = None) -> Any:
-        """The loss of each row.
-
-        Args:
-          true: float [batch, samples].
-          predicted: of the same shape.
-          valid: int [batch], real samples of each row; later ones are taken for 0 in both. All if not given.
-
-        Returns:
-          float32 [batch], or float64 where one of the waveforms is.
-
-        Raises:
-          ValueError: shapes that do not go together; a band that holds no bin, or reaches beyond half the sample rate.
-        """
+    def _of(self, true: Any, predicted: Any) -> Any:
+        """The loss of each row; a band that holds no bin, or reaches beyond half the sample rate, is refused."""
         tf = load_tensorflow()
-        true, predicted = _real_samples(true, predicted, valid)
         weights = self._weights(true.shape[-1])
         difference = _log_difference(true, predicted, true.shape[-1], self.epsilon)
         return tf.reduce_sum(tf.square(difference) * constant(weights, true), axis=-1)
