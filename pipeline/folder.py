@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ..transforms import parts
 from ..transforms.dataset import (
     METADATA,
+    Dataset,
     DatasetError,
     Layout,
     ShardName,
@@ -165,8 +166,8 @@ def prepare(layout: Layout, plan: Plan, settings: Settings) -> Work:
     """
     content = content_settings(settings)
     if os.path.exists(layout.metadata):
-        _refuse_other_dataset(layout, plan, settings, content)
-        if _is_whole(layout) and _says(layout) == about_of(settings):
+        dataset = _same_dataset(layout, plan, settings, content)
+        if _is_whole(dataset) and dataset.metadata.get("about") == about_of(settings):
             return Work(
                 [], [shard.name for shard in plan.shards], committed=True, note=_modified(layout, plan)
             )
@@ -250,24 +251,24 @@ def _modified(layout: Layout, plan: Plan) -> str:
     )
 
 
-def _is_whole(layout: Layout) -> bool:
+def _is_whole(dataset: Dataset) -> bool:
     """Whether every shard of a committed dataset is there in its full length."""
-    dataset = load_dataset(layout.root)
     shards = [shard for shards in dataset.splits.values() for shard in shards]
     try:
         return all(
-            os.stat(os.path.join(layout.root, shard["file"])).st_size == shard["bytes"] for shard in shards
+            os.stat(os.path.join(dataset.layout.root, shard["file"])).st_size == shard["bytes"]
+            for shard in shards
         )
     except FileNotFoundError:
         return False
 
 
-def _says(layout: Layout) -> Any:
-    """What was said of a committed dataset."""
-    return load_dataset(layout.root).metadata.get("about")
+def _same_dataset(layout: Layout, plan: Plan, settings: Settings, content: Mapping[str, Any]) -> Dataset:
+    """The committed dataset, which must be what this plan makes.
 
-
-def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, content: Mapping[str, Any]) -> None:
+    Raises:
+      FolderError: it is damaged, or another; the message says in what.
+    """
     try:
         dataset = load_dataset(layout.root)
     except DatasetError as error:
@@ -291,7 +292,7 @@ def _refuse_other_dataset(layout: Layout, plan: Plan, settings: Settings, conten
         )
     digests = [parts.digest(shard.name, plan.part(shard)) for shard in plan.shards]
     if dataset.metadata["plan"] == plan_digest(plan, digests):
-        return
+        return dataset
     try:
         ledger = pq.read_table(layout.ledger, columns=plan.recordings.column_names)
     except (OSError, ValueError) as error:

@@ -14,18 +14,24 @@ from ..transforms.statistics import Statistics, from_file
 from .settings import Settings, SettingsError
 
 
-def load_normalization(features: Mapping[str, Feature], settings: Settings) -> dict[str, Statistics]:
+def load_normalization(
+    features: Mapping[str, Feature], unit: str | None, settings: Settings
+) -> tuple[dict[str, Statistics], list[str]]:
     """Key of each feature to its statistics in the dataset `normalize_with`; nothing where none is named.
 
     Args:
       features: by key, not normalised.
+      unit: of the samples, or None.
       settings: with the name.
+
+    Returns:
+      the statistics, and a warning where the other dataset's samples have another unit, or one does not say its own.
 
     Raises:
       SettingsError: there is no such dataset, or it holds other features.
     """
-    if settings.normalize_with is None:
-        return {}
+    if settings.normalize_with is None or not features:
+        return {}, []
     where = f"normalize_with={settings.normalize_with}"
     try:
         dataset = load_dataset(settings.normalize_with)
@@ -38,7 +44,7 @@ def load_normalization(features: Mapping[str, Feature], settings: Settings) -> d
     for key, kind in frontend.settings_json(frontend.feature_settings(settings)).items():
         _require_same(dataset, key, kind, features[key], settings, where)
         _require_usable(statistics.get(key), key, features[key], where)
-    return {key: statistics[key] for key in features}
+    return {key: statistics[key] for key in features}, _unit_warning(dataset, unit, where)
 
 
 def _require_same_algorithm(dataset: Dataset, where: str) -> None:
@@ -90,14 +96,11 @@ def _require_usable(statistics: Statistics | None, key: str, feature: Feature, w
         )
 
 
-def unit_warning(normalization: Mapping[str, Statistics], unit: str | None, settings: Settings) -> list[str]:
-    """A warning where the other dataset's samples have another unit, or one of both does not say its own."""
-    if not normalization:
-        return []
-    theirs = load_dataset(str(settings.normalize_with)).metadata.get("unit")
+def _unit_warning(dataset: Dataset, unit: str | None, where: str) -> list[str]:
+    theirs = dataset.metadata.get("unit")
     if theirs == unit:
         return []
     return [
-        f"samples are in {unit or 'no stated unit'}, and those of normalize_with={settings.normalize_with} in "
-        f"{theirs or 'no stated unit'}: see that they are the same"
+        f"samples are in {unit or 'no stated unit'}, and those of {where} in {theirs or 'no stated unit'}: "
+        "see that they are the same"
     ]

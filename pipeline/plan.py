@@ -25,7 +25,7 @@ from .labels import Facts, class_names, has_labels, with_label
 from .ledger import planned_ledger
 from .listed import match_listed, refuse_aliases
 from .match import Matches, match
-from .normalization import load_normalization, unit_warning
+from .normalization import load_normalization
 from .packed import Packed
 from .pairs import find_partners, with_partner
 from .plan_checks import Table, tabulate, warnings_of
@@ -140,13 +140,13 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
     names = class_names(totals.labels, settings) if has_classes else []
     context = context_of(recordings, columns, names, settings, labelled=labelled, has_times=totals.has_times)
     features = _features(sample_rate, settings, is_complex=is_complex)
-    normalization = load_normalization(features, settings) if features else {}
+    unit = next(iter(totals.units)) if len(totals.units) == 1 else None
+    normalization, of_units = load_normalization(features, unit, settings)
     specs = context.specs(features, settings, stacked_channels(recordings, settings), is_complex=is_complex)
     cuts = cut_all(recordings, splits, names, sample_rate, settings)  # [blocks], by split and hash
     shards = shard_blocks(cuts.counts, cuts.split, splits.names, specs, settings)  # [PlannedShard]
     shown = names if labelled else []  # of several labels a recording has, none is its class
     table = tabulate(cuts, splits, shown)
-    unit = next(iter(totals.units)) if len(totals.units) == 1 else None
     left_out = {**matches.left_out, **cuts.left_out}
     if described.unlisted:
         left_out["members not in the manifest"] = described.unlisted
@@ -181,7 +181,7 @@ def make_plan(matches: Matches, settings: Settings, manifest: manifests.Manifest
         warnings=[
             *note,
             *chosen.warnings,
-            *unit_warning(normalization, unit, settings),
+            *of_units,
             *context.warnings,
             *warnings_of(recordings, totals, cuts, splits, table, shown, settings),
         ],
